@@ -101,7 +101,7 @@ def dry_run(kernel, grid, *args, **meta):
     grid = _checked_grid(grid, dict(zip(kernel.arg_names, values, strict=True)))
     findings = _grid_findings(grid, here.limits)
     compiled = compiling.compiled(kernel, values, options, verb="dry_run")
-    program = read_program(compiled.asm["ttir"])
+    program = read_program(compiled.asm["ttir"], kernel.fn.__code__.co_filename)
     paper = _Paper(program, grid, live_arguments(list(compiled.src.signature.items()), values))
     if paper.total:
         with one_thread():
@@ -235,24 +235,25 @@ class _Paper:
         remarks = [self.remark(sightings) for sightings in harmless.values()]
         errors = []
         for operation in {id(op): op for op, _ in reached}.values():
-            sinks = [s for op, s in reached if op is operation]
-            origin = self.watch.wraps.get(id(operation), sinks[0])
-            errors.append(self.sentence(origin, sinks))
+            errors.append(self.sentence(operation, [s for op, s in reached if op is operation]))
         return errors + [self.stray(sighting) for sighting in self.memory.outside.values()] + remarks
 
-    def sentence(self, sighting, sinks):
-        op = sighting.operation
+    def sentence(self, op, sinks):
+        """A wrap that something depends on: told with the numbers of the first program where it matters."""
         line = source_line(op.location)
         width = {"i8": 8, "i16": 16, "i32": 32}.get(op.types[0].element, 64)
-        what = {"arith.muli": "product", "arith.addi": "sum", "arith.subi": "difference"}.get(op.name, "value")
-        first = min([sighting, *sinks], key=lambda s: s.number)
-        text = (
-            f"line {op.location.line}: {line}: int{width} overflow: the {what} {sighting.true:,} becomes {sighting.wrapped:,}, "
-            f"first in program {first.program}"
-        )
+        first = min(sinks, key=lambda s: s.number)
+        wrap = self.watch.wraps.get(id(op))
+        if wrap is not None and wrap.number == first.number:
+            what = {"arith.muli": "product", "arith.addi": "sum", "arith.subi": "difference"}.get(op.name, "value")
+        else:  # it wrapped before it did harm, as an unsigned product does between 2^31 and 2^32
+            wrap, what = first, "offset" if first.argument else "value"
         ends = sorted({s.reaches + (f" in line {s.sink.line}" if s.sink.line != op.location.line else "") for s in sinks})
-        text += f"; it reaches {'; and '.join(ends)}"
-        return Finding("overflow", text, True, op.location.line, line, first.program, sighting.true, sighting.wrapped)
+        text = (
+            f"line {op.location.line}: {line}: int{width} overflow: the {what} {wrap.true:,} becomes {wrap.wrapped:,}, "
+            f"first in program {first.program}; it reaches {'; and '.join(ends)}"
+        )
+        return Finding("overflow", text, True, op.location.line, line, first.program, wrap.true, wrap.wrapped)
 
     def remark(self, sightings):
         """Integers that wrap on one line and decide nothing: as hashes and random numbers do on purpose."""

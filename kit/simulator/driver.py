@@ -29,15 +29,16 @@ class SimulatedDriverError(RuntimeError):
 
 @dataclass
 class LoadedKernel:
-    """A compiled kernel as the simulated GPU holds it: its name and its TTIR text."""
+    """A compiled kernel as the simulated GPU holds it: its name, its TTIR text, the file of its source."""
 
     name: str
     ttir: str
+    file: str | None
 
     @functools.cached_property
     def program(self):
         """The kernel read into operations, once."""
-        return launch.read_program(self.ttir)
+        return launch.read_program(self.ttir, self.file)
 
 
 class _Utils:
@@ -51,7 +52,7 @@ class _Utils:
 
     def load_binary(self, name, kernel, shared, device):
         """(module, function, registers, spills, threads allowed). The function is the kernel's TTIR, which executes."""
-        loaded = LoadedKernel(name, _loading.ttir)
+        loaded = LoadedKernel(name, _loading.ttir, _loading.file)
         return loaded, loaded, 0, 0, self.limits.threads
 
     def unload_module(self, module):
@@ -65,6 +66,8 @@ class _Launcher:
 
     def __init__(self, src, metadata):
         self.names = list(src.signature.items())
+        # Triton makes the launcher just before it loads the binary, in the same thread.
+        _loading.file = getattr(getattr(src, "fn", None), "fn", None) and src.fn.fn.__code__.co_filename
 
     def __call__(self, grid_x, grid_y, grid_z, stream, function, packed_metadata, launch_metadata, enter_hook, exit_hook, *args):
         grid = (grid_x, grid_y, grid_z)

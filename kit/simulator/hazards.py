@@ -136,8 +136,8 @@ class Watch:
     def reaches(self, executor, frame, op, value, what):
         self._reached(frame, op, value, value.exact != value.data, what)
 
-    def touches(self, programs, op_location, verb, pointer, mask, itemsize):
-        """A load, store or atomic through a pointer whose offset wrapped; `mask` says which lanes are real."""
+    def touches(self, programs, op_location, verb, pointer, mask, itemsize, start):
+        """A load, store or atomic through a pointer whose offset wrapped; `mask` says which lanes are real. Told in elements from `start`."""
         differs = pointer.exact != pointer.data
         if mask is not None:
             differs = differs & mask
@@ -145,7 +145,8 @@ class Watch:
             key = (id(pointer.origin), id(op_location), verb)
             what = f"the address at which it {verb} {pointer.argument or 'memory'}"
             frame = _Programs(programs)
-            self._sight(self.reached, key, frame, pointer.origin, differs, pointer.exact, pointer.data, what, op_location, pointer.argument)
+            true, wrapped = ((address - start) // itemsize for address in (pointer.exact, pointer.data))
+            self._sight(self.reached, key, frame, pointer.origin, differs, true, wrapped, what, op_location, pointer.argument)
         return differs
 
     def _reached(self, frame, op, value, differs, what):
@@ -216,7 +217,8 @@ class PaperMemory(Memory):
         shape = address.shape if mask is None else torch.broadcast_shapes(address.shape, mask.shape)
         wanted = torch.ones(shape, dtype=torch.bool) if mask is None else mask.expand(shape)
         if pointer is not None and pointer.exact is not None:
-            wrapped = self.watch.touches(access.programs, access.location, access.verb, pointer, mask, itemsize)
+            start = self.tensors[access.argument].data_ptr() if access.argument else 0
+            wrapped = self.watch.touches(access.programs, access.location, access.verb, pointer, mask, itemsize, start)
             wanted = wanted & ~wrapped
         allocation = self.by_argument.get(access.argument)
         if allocation is None:  # a pointer that was loaded from memory: its target is not known here

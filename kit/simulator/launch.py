@@ -21,9 +21,9 @@ __all__ = ["DeviceAssert", "batches", "bind", "one_thread", "programs_at", "read
 BATCH_ELEMENTS = 1 << 17
 
 
-def read_program(text):
-    """The Program of a kernel's TTIR. Raises Unsupported, naming operation and source line, before anything has run."""
-    program = _read(text)
+def read_program(text, file=None):
+    """The Program of a kernel's TTIR, whose source is in `file` now. Raises Unsupported, naming operation and source line, before anything has run."""
+    program = _read(text, file)
     for op in program.operations():
         known = op.name in TABLE or op.name in CONTROL
         if op.name == "tt.extern_elementwise":

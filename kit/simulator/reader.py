@@ -113,14 +113,18 @@ _FUNC = re.compile(r"^tt\.func (?:public |private )?@([\w.$\-]+|\"[^\"]+\")\((.*
 _NAME = re.compile(r'^"?([a-z_]+\.[\w.]+)"?')
 
 
-def read_program(text):
-    """Return the Program of a TTIR module's text. Raises Unsupported, with the line, for text of an unknown form."""
-    return _Reader(text).module()
+def read_program(text, file=None):
+    """Return the Program of a TTIR module's text. Raises Unsupported, with the line, for text of an unknown form.
+
+    `file` is where the kernel's source is now. Triton's disk cache has no file names in its keys, so the text may name the file
+    of an earlier process, such as a notebook's cell that is gone.
+    """
+    return _Reader(text, file).module()
 
 
 class _Reader:
-    def __init__(self, text):
-        self.locations = _Locations(text)
+    def __init__(self, text, file=None):
+        self.locations = _Locations(text, file)
         self.lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#loc")]
         self.at = 0
         self.types = []
@@ -287,9 +291,12 @@ class _Reader:
 class _Locations:
     """The `#loc` table of a module. Chains of inlined calls end at the outermost caller."""
 
-    def __init__(self, text):
+    def __init__(self, text, file):
         self.table = dict(match.groups() for line in text.splitlines() if (match := _LOC_LINE.match(line)))
         self.known = {}
+        self.file = file
+        own = re.match(r'^"([^"]*)"', self.table.get("loc", ""))  # #loc is where the kernel itself stands
+        self.written = own and own[1]
 
     def strip(self, line):
         """`line` without its trailing loc(...), and the Location it named."""
@@ -310,7 +317,7 @@ class _Locations:
         if text.startswith("callsite("):
             return self.resolve(text[len("callsite(") : -1].rsplit(" at ", 1)[1])
         if match := re.match(r'^"([^"]*)":(\d+)(?::\d+)?', text):
-            return Location(match[1], int(match[2]))
+            return Location(self.file if self.file and match[1] == self.written else match[1], int(match[2]))
         if match := re.match(r'^"[^"]*"\((.*)\)$', text):
             return self.resolve(match[1])
         if match := re.match(r"^fused(?:<[^>]*>)?\[(.*?)[,\]]", text):
