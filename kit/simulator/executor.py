@@ -127,13 +127,15 @@ class Executor:
             frame[number] = value
 
     def inside(self, block, frame, arguments):
-        """Run a region's only block in its own frame; returns that frame and the values its last operation names."""
+        """Run a region's only block in its own frame; returns that frame and the values it yields, none when it yields nothing."""
         inner = Frame(frame.n, frame)
         for number, value in zip(block.arguments, arguments):
             inner[number] = value
-        for operation in block.operations[:-1]:
+        for operation in block.operations:
+            if operation.name in _YIELDS:  # left out of the text when there is nothing to yield
+                return inner, [inner[number] for number in operation.operands]
             self.step(inner, operation)
-        return inner, [inner[number] for number in block.operations[-1].operands]
+        return inner, []
 
     # ---- structured control flow
     def if_(self, frame, operation):
@@ -203,4 +205,5 @@ class Executor:
 
 
 _STRUCTURED = {"scf.if": Executor.if_, "scf.for": Executor.for_, "scf.while": Executor.while_, "tt.call": Executor.call_}
-CONTROL = {*_STRUCTURED, "scf.yield", "scf.condition", "cf.br", "cf.cond_br", "tt.return", "tt.reduce.return", "tt.scan.return"}
+_YIELDS = {"scf.yield", "scf.condition", "tt.reduce.return", "tt.scan.return"}
+CONTROL = {*_STRUCTURED, *_YIELDS, "cf.br", "cf.cond_br", "tt.return"}

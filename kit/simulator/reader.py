@@ -106,7 +106,7 @@ class Program:
 
 
 _LOC_LINE = re.compile(r"^#(loc\d*) = loc\((.*)\)$")
-_RESULTS = re.compile(r"^(%[\w$.\-]+)(?::(\d+))? = ")
+_RESULTS = re.compile(r"^(%[\w$.\-]+(?::\d+)?(?:, %[\w$.\-]+(?::\d+)?)*) = ")
 _VALUE = re.compile(r"%[\w$.\-]+(?:#\d+)?")
 _LABEL = re.compile(r"^(\^\w+)(?:\((.*)\))?:")
 _FUNC = re.compile(r"^tt\.func (?:public |private )?@([\w.$\-]+|\"[^\"]+\")\((.*)$")
@@ -207,12 +207,10 @@ class _Reader:
             read = self.read_generic if rest.endswith("({") else self.read_plain
         operation = read(name, rest, location)
         if results:
-            n = int(results[2] or 1)
-            names = [results[1]] if results[2] is None else [f"{results[1]}#{i}" for i in range(n)]
-            kinds = operation.types
-            if len(kinds) != n:
+            names = _result_names(results[1])
+            if len(operation.types) != len(names):
                 raise Unsupported(f"the simulated GPU cannot read the result types of {name} in this kernel's IR: {line[:120]}")
-            operation.results = [self.define(name, kind) for name, kind in zip(names, kinds)]
+            operation.results = [self.define(name, kind) for name, kind in zip(names, operation.types, strict=True)]
         return operation
 
     def read_plain(self, name, rest, location):
@@ -272,10 +270,11 @@ class _Reader:
         return Operation(name, [], operands, "", _types(_bare(results)), location, [before, after])
 
     def result_types(self, name, body, signature):
-        if not signature:
-            return []
+        if not signature:  # `arith.constant true` is an i1 without saying so
+            return [Type("i1")] if name == "arith.constant" else []
         if "->" in signature:
-            return _types(_bare(signature.split("->", 1)[1]))
+            kinds = _types(_bare(signature.split("->", 1)[1]))
+            return kinds * 2 if name == "tt.split" else kinds  # both halves have the one type that is printed
         if " to " in signature:
             return [parse_type(signature.split(" to ", 1)[1])]
         kinds = _types(signature)
@@ -286,6 +285,15 @@ class _Reader:
         if name == "arith.select":
             return kinds[-1:]
         return kinds[:1]
+
+
+def _result_names(text):
+    """`%a, %b:2` -> %a, %b#0, %b#1."""
+    names = []
+    for piece in text.split(", "):
+        name, _, count = piece.partition(":")
+        names += [f"{name}#{i}" for i in range(int(count))] if count else [name]
+    return names
 
 
 class _Locations:
