@@ -18,6 +18,8 @@ GRID_LIMITS = (2**31 - 1, 65_535, 65_535)
 # Triton's launcher multiplies the three axes in a 32-bit int and launches only when the product is positive.
 PROGRAMS_LIMIT = 2**31 - 1
 
+_MAP_NORESERVE = 0x4000  # Linux, bits/mman-map-flags-generic.h; the mmap module has no name for it before Python 3.13
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -99,7 +101,7 @@ class Machine:
             )
         if self.live or n_bytes == 0:
             return torch.empty(shape, dtype=dtype, device=self.device)
-        pages = mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0))
+        pages = mmap.mmap(-1, n_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
         return torch.frombuffer(pages, dtype=dtype).reshape(shape)
 
     def __repr__(self):
@@ -114,8 +116,10 @@ def start(target="cuda:90", require=None):
     """Return the Machine that this notebook runs on: the CUDA GPU that is here, or a simulated `target` in its place.
 
     `target` is one of TARGETS ("cuda:90" is shown as an H200). `require="gpu"`, or KIT_REQUIRE=gpu in the environment,
-    refuses to simulate. Raises KitError when a GPU is here and cannot be used, or is required and is not here.
+    refuses to simulate. The sandbox's server starts in the background. Raises KitError when a GPU is here and cannot be used, or is required and is not here.
     """
+    from kit.sandbox_process import warm  # which asks this module for the machine
+
     global _current
     if not isinstance(target, str) or target not in TARGETS:
         raise BadInput(f"start: target must be one of {', '.join(TARGETS)}; got {quoted(target)}.")
@@ -134,6 +138,7 @@ def start(target="cuda:90", require=None):
         )
     else:
         _current = _simulated(target)
+    warm()
     return _current
 
 

@@ -264,21 +264,25 @@ def libdevice(symbol):
 
 
 def float_to_integer(data, dtype, signed):
-    """Toward zero, saturating, NaN to 0: PTX cvt.rzi. To 8 bits sm_90 converts to 16 and keeps the low byte."""
-    target = 8 * dtype.itemsize
-    width = max(target, 16)
+    """Toward zero, saturating: PTX cvt.rzi. As seen on an H200: to 8 bits it converts to 16 and keeps the low byte; NaN gives 0, and
+    in 64 bits the bits of -2^63."""
+    wide = data.to(torch.float64)
+    if dtype.itemsize == 8:
+        return _float_to_64(wide, signed)
+    width = max(8 * dtype.itemsize, 16)
     low, high = (-LARGEST[width] - 1, LARGEST[width]) if signed else (0, 2 * LARGEST[width] + 1)
-    wide = torch.nan_to_num(data.to(torch.float64), nan=0.0)
-    if width == 64:
-        inside = torch.where((wide >= 2.0**63) | (wide < -(2.0**63)), torch.zeros_like(wide), wide).to(torch.int64)
-        if signed:
-            return torch.where(
-                wide >= 2.0**63, torch.full_like(inside, high), torch.where(wide < -(2.0**63), torch.full_like(inside, low), inside)
-            )
-        above = torch.where((wide >= 2.0**63) & (wide < 2.0**64), wide - 2.0**63, torch.zeros_like(wide)).to(torch.int64) + MIN64
-        inside = torch.where(wide >= 2.0**63, above, inside.clamp(min=0))
-        return torch.where(wide >= 2.0**64, torch.full_like(inside, -1), inside)
-    return wide.clamp(low, high).to(torch.int64).to(dtype)
+    return torch.nan_to_num(wide, nan=0.0).clamp(low, high).to(torch.int64).to(dtype)
+
+
+def _float_to_64(wide, signed):
+    top = 2.0**63  # torch converts only what lies within int64
+    inside = torch.where(wide.abs() < top, wide, 0.0).to(torch.int64)
+    if signed:
+        result = torch.where(wide >= top, LARGEST[64], torch.where(wide <= -top, MIN64, inside))
+    else:
+        upper = torch.where((wide >= top) & (wide < 2 * top), wide - top, 0.0).to(torch.int64) + MIN64
+        result = torch.where(wide >= top, torch.where(wide >= 2 * top, -1, upper), inside.clamp(min=0))
+    return torch.where(wide.isnan(), MIN64, result)
 
 
 def to_float(data, dtype):

@@ -7,6 +7,8 @@ programs that reach them, and finished programs cost nothing.
 
 from __future__ import annotations
 
+import re
+
 import torch
 
 from kit.simulator.reader import Unsupported
@@ -195,7 +197,7 @@ class Executor:
         return self.gather(frame, finished) if operation.types else []
 
     def call_(self, frame, operation):
-        name = operation.text.split("@", 1)[1].split("(", 1)[0].strip('"')
+        name = re.search(r'@("[^"]+"|[^(]+)', operation.text)[1].strip('"')
         return self.call(self.program.functions[name], frame, [frame[number] for number in operation.operands])
 
     def decide(self, frame, operation, value):

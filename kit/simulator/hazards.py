@@ -16,7 +16,7 @@ import torch
 from kit.simulator import arithmetic
 from kit.simulator.memory import Memory
 from kit.simulator.operations import element_size
-from kit.simulator.values import BY_SIZE, Value
+from kit.simulator.values import BY_SIZE, Value, common_shape
 
 _ARITHMETIC = {"arith.addi": torch.add, "arith.subi": torch.sub, "arith.muli": torch.mul}
 # Operations that hand an exact value on: run once more on exact operands, they give the exact result.
@@ -214,7 +214,7 @@ class PaperMemory(Memory):
 
     def _inside(self, address, mask, itemsize, access):
         pointer = access.pointer
-        shape = address.shape if mask is None else torch.broadcast_shapes(address.shape, mask.shape)
+        shape = address.shape if mask is None else common_shape(address.shape, mask.shape)
         wanted = torch.ones(shape, dtype=torch.bool) if mask is None else mask.expand(shape)
         if pointer is not None and pointer.exact is not None:
             start = self.tensors[access.argument].data_ptr() if access.argument else 0

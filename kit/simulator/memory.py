@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 
 from kit.errors import KitError
-from kit.simulator.values import BY_SIZE
+from kit.simulator.values import BY_SIZE, common_shape
 
 
 class SimulatedFault(KitError, RuntimeError):
@@ -104,7 +104,7 @@ class Memory:
     # ---- what kernels do
     def load(self, address, mask, itemsize, access):
         """Integers of `itemsize` bytes at `address`, zero where `mask` is False."""
-        shape = address.shape if mask is None else torch.broadcast_shapes(address.shape, mask.shape)
+        shape = address.shape if mask is None else common_shape(address.shape, mask.shape)
         result = torch.zeros(shape, dtype=BY_SIZE[itemsize])
         for allocation, index, here in self._resolve(address, mask, itemsize, access):
             if allocation.storage is None:
@@ -125,7 +125,7 @@ class Memory:
             if here is None:
                 flat[index.reshape(-1)] = values.reshape(-1)
             else:
-                here = here.expand(torch.broadcast_shapes(here.shape, index.shape))
+                here = here.expand(common_shape(here.shape, index.shape))
                 flat[index.expand(here.shape)[here]] = values.expand(here.shape)[here]
 
     def lanes(self, address, mask, itemsize, access):
@@ -144,7 +144,7 @@ class Memory:
         if mask is None:
             low, high = (int(x) for x in torch.aminmax(address))
         else:
-            wide = address.expand(torch.broadcast_shapes(address.shape, mask.shape))
+            wide = address.expand(common_shape(address.shape, mask.shape))
             masked = wide[mask.expand(wide.shape)]
             low, high = (int(x) for x in torch.aminmax(masked))
         self._check_alignment(address, mask, itemsize, low, high, access)
@@ -156,9 +156,7 @@ class Memory:
 
     def _scattered(self, address, mask, itemsize, access):
         """As _resolve, for addresses in several allocations, or in none."""
-        left = (
-            torch.ones_like(address, dtype=torch.bool) if mask is None else mask.expand(torch.broadcast_shapes(address.shape, mask.shape))
-        )
+        left = torch.ones_like(address, dtype=torch.bool) if mask is None else mask.expand(common_shape(address.shape, mask.shape))
         wide = address.expand(left.shape)
         found = []
         while bool(left.any()):

@@ -259,7 +259,8 @@ class _Reader:
         return Operation(name, [], operands, "", kinds, location, regions)
 
     def read_while(self, name, rest, location):
-        inside, after = _balanced(rest.strip().removeprefix("("), ")")
+        carries = rest.strip().startswith("(")  # a loop that carries nothing has no list
+        inside, after = _balanced(rest.strip().removeprefix("("), ")") if carries else ("", rest)
         pairs = [piece.split("=") for piece in _split(inside)]
         given, results = after.strip().removeprefix(":").rstrip("{ ").split("->", 1)
         kinds = _types(_bare(given))

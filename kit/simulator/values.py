@@ -48,6 +48,13 @@ def dtype_of(kind):
     return torch.int64 if kind.is_pointer else DTYPES[kind.element]
 
 
+def common_shape(*shapes):
+    """The shape that tensors of these shapes broadcast to. torch.broadcast_shapes imports sympy, which takes a second."""
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
+    return tuple(next((n for n in sizes if n != 1), 1) for sizes in zip(*padded, strict=True))
+
+
 def in_full(data, shape):
     """`data` with every block axis at its full size. No memory is copied."""
     return data.expand(data.shape[0], *shape)
@@ -79,7 +86,7 @@ def merge(n_programs, parts):
 
 
 def _merge(n_programs, parts):
-    shape = torch.broadcast_shapes(*(data.shape[1:] for _, data in parts))
+    shape = common_shape(*(data.shape[1:] for _, data in parts))
     merged = torch.empty((n_programs, *shape), dtype=parts[0][1].dtype)
     for rows, data in parts:
         merged[rows] = data.expand(len(rows), *shape)
