@@ -115,8 +115,9 @@ _current: Machine | None = None
 def start(target="cuda:90", require=None):
     """Return the Machine that this notebook runs on: the CUDA GPU that is here, or a simulated `target` in its place.
 
-    `target` is one of TARGETS ("cuda:90" is shown as an H200). `require="gpu"`, or KIT_REQUIRE=gpu in the environment,
-    refuses to simulate. The sandbox's server starts in the background. Raises KitError when a GPU is here and cannot be used, or is required and is not here.
+    `target` is one of TARGETS ("cuda:90" is shown as an H200). `require="gpu"`, or KIT_REQUIRE=gpu in the environment, refuses to
+    simulate. The sandbox's server starts in the background. Raises KitError when a GPU is here and cannot be used, or is required
+    and is not here.
     """
     from kit.sandbox_process import warm  # which asks this module for the machine
 

@@ -137,7 +137,7 @@ class Watch:
         self._reached(frame, op, value, value.exact != value.data, what)
 
     def touches(self, programs, op_location, verb, pointer, mask, itemsize, start):
-        """A load, store or atomic through a pointer whose offset wrapped; `mask` says which lanes are real. Told in elements from `start`."""
+        """A load, store or atomic through a pointer whose offset wrapped; `mask` marks the real lanes. Told in elements from `start`."""
         differs = pointer.exact != pointer.data
         if mask is not None:
             differs = differs & mask

@@ -22,7 +22,10 @@ BATCH_ELEMENTS = 1 << 17
 
 
 def read_program(text, file=None):
-    """The Program of a kernel's TTIR, whose source is in `file` now. Raises Unsupported, naming operation and source line, before anything has run."""
+    """The Program of a kernel's TTIR, whose source is in `file` now.
+
+    Raises Unsupported, naming operation and source line, before anything has run.
+    """
     program = _read(text, file)
     for op in program.operations():
         known = op.name in TABLE or op.name in CONTROL

@@ -85,7 +85,9 @@ def test_refused_grid_and_the_next_launch():
     assert y.eq(1).all()
 
 
-@pytest.mark.parametrize("grid", [(65_535, 65_535), (46_341, 46_341), (65_536, 32_768), (1_048_576, 65_535), (0,), (1, 0), (65_536, 65_536)])
+@pytest.mark.parametrize(
+    "grid", [(65_535, 65_535), (46_341, 46_341), (65_536, 32_768), (1_048_576, 65_535), (0,), (1, 0), (65_536, 65_536)]
+)
 def test_skipped_grids(grid):
     y = torch.zeros(1)
     read_at_kernel[grid](torch.ones(1), y, 0)
