@@ -31,6 +31,8 @@ _CARRY = {
     "tt.split",
     "tt.cat",
     "ttg.convert_layout",
+    "tt.ptr_to_int",
+    "tt.int_to_ptr",
     "arith.select",
     "arith.minsi",
     "arith.maxsi",

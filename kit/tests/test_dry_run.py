@@ -47,6 +47,15 @@ def read_uint32_kernel(x_ptr, y_ptr, stride, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def read_through_integer_kernel(x_ptr, y_ptr, stride, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    offs = tl.arange(0, BLOCK)
+    start = (x_ptr + pid * stride).to(tl.int64)
+    x = tl.load(start.to(tl.pointer_type(tl.int8)) + offs)
+    tl.store(y_ptr + pid.to(tl.int64) * BLOCK + offs, x)
+
+
+@triton.jit
 def masked_int32_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     pid = tl.program_id(0)
     offs = pid * BLOCK + tl.arange(0, BLOCK)
@@ -91,7 +100,7 @@ def report(kernel, n=40_000, cache=CACHE):
     return kit.dry_run(kernel, (n,), kit.ghost(cache, torch.int8), kit.ghost((n, 1_024), torch.int8), 65_536, BLOCK=1_024)
 
 
-@pytest.mark.parametrize("kernel", [read_int32_kernel, read_late_cast_kernel])
+@pytest.mark.parametrize("kernel", [read_int32_kernel, read_late_cast_kernel, read_through_integer_kernel])
 def test_overflow_with_line_program_and_values(kernel):
     found = report(kernel).of("overflow")
     assert len(found) == 1 and not report(kernel)

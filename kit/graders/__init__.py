@@ -1,0 +1,26 @@
+"""The exercises: what each step asks, the grader that judges an answer, the mistakes it knows, three hints.
+
+One file an exercise. `grade` is what the sandbox's child calls with the reader's answer.
+"""
+
+from __future__ import annotations
+
+from kit.graders import ex06_grid_limits, ex07_int64_offsets
+from kit.graders.step import Exercise, Step
+
+__all__ = ["EXERCISES", "STEPS", "Exercise", "Step", "exercise_of", "grade"]
+
+EXERCISES = (ex06_grid_limits.EXERCISE, ex07_int64_offsets.EXERCISE)
+STEPS = {step.number: step for exercise in EXERCISES for step in exercise.steps}
+
+
+def exercise_of(number):
+    """The Exercise that the step `number` ("06.1") belongs to."""
+    return next(exercise for exercise in EXERCISES if any(step.number == number for step in exercise.steps))
+
+
+def grade(number, answer):
+    """Judge `answer` to the step `number`; return a dict that JSON holds (see kit.graders.step.judge)."""
+    from kit.graders.step import judge
+
+    return judge(STEPS[number], answer)

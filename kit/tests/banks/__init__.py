@@ -1,0 +1,72 @@
+"""Named answers to the exercises: wrong ones, each with the words that its diagnosis must hold, and right ones.
+
+An answer is what a reader writes between the solution's markers, one text for each marked block of the step's cell; the rest of the cell is
+the exercise's own, taken from solutions/. `module_of` makes a module of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import re
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+SOLUTIONS = Path(__file__).resolve().parents[3] / "solutions"
+BLOCK = re.compile(r"^(?P<indent>[ \t]*)# BEGIN SOLUTION (?P<stub>.*)\n(?P<body>(?:.*\n)*?)[ \t]*# END SOLUTION[ \t]*$", re.MULTILINE)
+HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer. `blocks`: a text for each marked block, None for the solution's own. `cause`: words of the diagnosis, or ""."""
+
+    step: str
+    name: str
+    blocks: tuple
+    cause: str = ""
+    about: str = ""
+
+    @property
+    def source(self):
+        """The step's cell with this answer in it."""
+        cell = cell_of(self.step)
+        given = iter(self.blocks)
+
+        def put(match):
+            block = next(given)
+            return textwrap.indent(textwrap.dedent(match["body"] if block is None else block).strip("\n"), match["indent"])
+
+        source = BLOCK.sub(put, cell)
+        assert next(given, "none") == "none", f"{self.step} {self.name}: more blocks than the cell has"
+        return HEAD + source + "\n"
+
+
+def cell_of(step):
+    """The source of the step's cell in its solution notebook: the one whose stubs bear its number."""
+    lesson, part = step.split(".")
+    stub = f"Exercise {int(lesson)}.{part}:"
+    path = next(SOLUTIONS.glob(f"{lesson}_*.ipynb"))
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    return next(source for source in sources if stub in source)
+
+
+def unsolved(step):
+    """The step's cell as the exercise has it: every block a stub."""
+    return HEAD + BLOCK.sub(lambda match: match["indent"] + match["stub"], cell_of(step)) + "\n"
+
+
+def module_of(source, folder):
+    """Import `source` as a module of its own, from a file in `folder`: Triton reads a kernel's source from its file."""
+    name = f"test_answer_{hashlib.sha256(source.encode()).hexdigest()[:12]}"
+    path = Path(folder) / f"{name}.py"
+    path.write_text(source)
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
