@@ -148,10 +148,15 @@ def read_ptx(text):
     """Return the Instructions and branch targets of a PTX text, in order."""
     files = {n: f"{first}/{second}" if second else first for n, first, second in _PTX_FILE.findall(text)}
     by_name = {path.rsplit("/", 1)[-1]: path for path in files.values()}
-    found, frames, parents = [], (), {}
+    found, frames, parents, inline = [], (), {}, False
     for line in text.splitlines():
         line = line.strip()
-        if match := _PTX_LOC.match(line):
+        if line.startswith(("// begin inline asm", "// end inline asm")):
+            inline = "begin" in line
+        elif inline and line.startswith(".loc"):
+            # From 3.8 LLVM counts source lines on through the lines of an inline block, into statements below. The block is one place.
+            continue
+        elif match := _PTX_LOC.match(line):
             frames = _ptx_frames(match, line, files, by_name, parents)
         elif line.startswith(".section"):
             frames = ()

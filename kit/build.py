@@ -260,7 +260,10 @@ class Build:
         return self._excerpt("PTX", self._ptx, where, mark)
 
     def sass_at(self, where, mark=()):
-        """The machine instructions that a source line became, as `ir` gives the IR."""
+        """The machine instructions that a source line became, as `ir` gives the IR.
+
+        From Triton 3.8 the compiler's line table puts a load without a mask one or two lines too low; `ptx_at` corrects that, this cannot.
+        """
         return self._excerpt("SASS", self._sass, where, mark)
 
     # -- display

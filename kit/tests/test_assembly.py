@@ -118,6 +118,15 @@ def test_ptx_reads_the_callers_of_both_forms():
     assert read["ret;"] == (("/a b/k.py", 18),)
 
 
+def test_the_lines_of_an_inline_block_are_one_place():
+    text = (
+        "\t.loc\t1 10 9 // k.py:10:9\n\t// begin inline asm\n\t.loc\t1 10 9 // k.py:10:9\n\tmov.u32 %r1, 0x0;\n"
+        "\t.loc\t1 11 9 // k.py:11:9\n\tld.global.b32 { %r1 }, [ %rd1 + 0 ];\n\t// end inline asm\n\tadd.s32 %r2, %r1, 1;\n"
+        '\t.loc\t1 11 5 // k.py:11:5\n\tret;\n\t.file\t1 "/a b/k.py"\n'
+    )
+    assert [one.frames[0][1] for one in assembly.read_ptx(text)] == [10, 10, 10, 11]
+
+
 def test_ptx_keeps_branch_targets_and_drops_directives_and_debug_data():
     assert texts(assembly.read_ptx(PTX_37))[3] == "$L__BB0_2:"
     assert not [text for text in texts(assembly.read_ptx(PTX_37)) if text.startswith(".") or "tmp" in text]
