@@ -148,9 +148,10 @@ def test_first_program_in_two_axes():
 
 def test_index_tables_are_read():
     cache, out = kit.ghost(CACHE, torch.int8), kit.ghost(3, torch.int8)
-    good = torch.tensor([0, 5, 32_767], dtype=torch.int32)
+    device = kit.start().device
+    good = torch.tensor([0, 5, 32_767], dtype=torch.int32, device=device)
     assert kit.dry_run(through_table_kernel, (3,), cache, good, out, 65_536)
-    bad = torch.tensor([0, 32_768, 3], dtype=torch.int32)
+    bad = torch.tensor([0, 32_768, 3], dtype=torch.int32, device=device)
     assert kit.dry_run(through_table_kernel, (3,), cache, bad, out, 65_536).errors[0].program == (1, 0, 0)
 
 
@@ -160,7 +161,8 @@ def test_addresses_outside_their_argument():
 
 
 def test_nothing_is_written():
-    x, y = torch.ones(2, 1_024, dtype=torch.int8), torch.zeros(2, 1_024, dtype=torch.int8)
+    device = kit.start().device
+    x, y = torch.ones(2, 1_024, dtype=torch.int8, device=device), torch.zeros(2, 1_024, dtype=torch.int8, device=device)
     assert kit.dry_run(read_int64_kernel, (2,), x, y, 1_024, BLOCK=1_024)
     assert y.eq(0).all()
 

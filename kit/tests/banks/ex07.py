@@ -63,7 +63,7 @@ WRONG = [
         "the pointer cast",
         "x_ptrs = (cache_ptr.to(tl.int64) + block_id * stride_block).to(cache_ptr.dtype) + offs",
         "The pointer has 64 bits already",
-        "values",
+        "memory",
     ),
     _read(
         "in two halves",
