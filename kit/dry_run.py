@@ -74,6 +74,8 @@ class Report:
         return f"{head}: {self.errors[0].text}{more} [{self.evidence}]"
 
     def _repr_html_(self):
+        from kit.evidence import label_html
+
         mark = {True: ("✗", "wrong"), False: ("·", "remark")}
         rows = "".join(
             f"<tr><td>{mark[f.wrong][0]} {mark[f.wrong][1]}</td><td>{html.escape(f.hazard)}</td>"
@@ -81,7 +83,7 @@ class Report:
             for f in self.findings
         )
         verdict = "nothing wrong" if self else f"{len(self.errors)} wrong"
-        head = f"<p><b>{html.escape(self.kernel)}</b> on {self.grid}: {verdict}, {self.scope}. <small>{self.evidence}</small></p>"
+        head = f"<p><b>{html.escape(self.kernel)}</b> on {self.grid}: {verdict}, {self.scope}. {label_html(self.evidence)}</p>"
         return head + (f"<table>{rows}</table>" if rows else "")
 
 

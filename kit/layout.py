@@ -85,6 +85,8 @@ def bars(picture):
             at = scale(row.limit)
             out.append(("line", at, middle - 14, at, middle + 13, "limit"))
             out.append(("text", at, middle - 17, f"limit {number(row.limit)}", "middle", "small limit"))
+        if row.limit is not None and after - 4 < scale(row.limit) < after + _wide(words, 8.8) + 20:
+            after = scale(row.limit) + 8  # words do not cross the limit's line
         if symbol:
             out.append(("marks", symbol, (after + 6, middle), 6, style))
             after += 18
@@ -107,9 +109,11 @@ def _anchor(at):
 def _axis(scale, y, about=5, least=-math.inf):
     """The axis with its ticks; those under `least` are left out: there is no tenth of a program."""
     out = [("line", scale.start, y, scale.stop, y, "muted")]
+    free = -math.inf  # where the words of the tick before end
     for tick in scale.ticks(about):
-        if tick >= least:
-            at = scale(tick)
+        at, half = scale(tick), _wide(_short(tick), 6.5) / 2
+        if tick >= least and at - half > free:
+            free = at + half + 4
             out += [("line", at, y, at, y + 4, "muted"), ("text", at, y + 17, _short(tick), "middle", "small muted halo")]
     return out
 
