@@ -10,14 +10,19 @@ from __future__ import annotations
 import functools
 import os
 import threading
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 from triton import knobs
 from triton.backends.compiler import GPUTarget
+from triton.compiler import compile as triton_compile
+from triton.compiler.compiler import make_backend
 from triton.runtime import driver as triton_driver
 
-from kit.simulator import launch
+from kit.errors import KitError
+from kit.simulator import descriptors, launch, tuning
+from kit.simulator.reader import Unsupported
 
 WARP_SIZE = 32
 _loading = threading.local()
@@ -29,16 +34,67 @@ class SimulatedDriverError(RuntimeError):
 
 @dataclass
 class LoadedKernel:
-    """A compiled kernel as the simulated GPU holds it: its name, its TTIR text, the file of its source."""
+    """A compiled kernel as the simulated GPU holds it: its name, its texts, the file of its source, and what it was compiled from."""
 
     name: str
     ttir: str
     file: str | None
+    ttgir: str | None = None
+    ptx: str | None = None
+    source: object = None
+    metadata: object = None
 
     @functools.cached_property
     def program(self):
-        """The kernel read into operations, once."""
-        return launch.read_program(self.ttir, self.file)
+        """The kernel read into operations, once. Products and sums are fused as its launch options say."""
+        program = launch.read_program(self.ttir, self.file)
+        program.fuses = getattr(self.metadata, "enable_fp_fusion", True)
+        return program
+
+    @functools.cached_property
+    def plan(self):
+        """How its warps run it; None, told once in a warning, for a kernel that cannot be run warp by warp. One warp needs no plan."""
+        if self.metadata is None or self.metadata.num_warps == 1:
+            return None
+        try:
+            return warp_plan(self.ttgir, self.ptx, self.source, self.metadata, self.file)
+        except Unsupported as error:
+            warnings.warn(
+                f"{self.name} reads memory that it writes, and its warps ran in step: a race between them would not show. Reason: {error}",
+                stacklevel=2,
+            )
+            return None
+
+
+def warp_plan(ttgir, ptx, source, metadata, file=None):
+    """The Plan of a compiled kernel, as `triton.compile` gives its texts, source and metadata.
+
+    A loop that was pipelined copies through shared memory while it computes; such a kernel is compiled again without, so that
+    what is looked at is a schedule next to the one that ships. Raises Unsupported for a kernel that cannot be planned.
+    """
+    from kit.simulator.warps import Plan
+
+    if metadata.target.backend != "cuda":
+        raise Unsupported("the simulated GPU does not run AMD kernels warp by warp.")
+    if metadata.num_ctas > 1:
+        raise Unsupported("the simulated GPU does not run a program of several thread blocks warp by warp.")
+    try:
+        return Plan(ttgir, ptx, metadata.num_warps, file)
+    except Unsupported:
+        if metadata.num_stages <= 1:
+            raise
+    target = metadata.target
+    known = make_backend(target).parse_options({}).__dict__
+    options = {key: _frozen(value) for key, value in metadata._asdict().items() if key in known}
+    with knobs.compilation.scope():
+        knobs.compilation.listener = None
+        plain = triton_compile(source, target=target, options=options | {"num_stages": 1})
+    return Plan(plain.asm["ttgir"], plain.asm["ptx"], metadata.num_warps, file)
+
+
+def _frozen(value):
+    # A kernel from Triton's disk cache has lists where the options of a compilation must be tuples.
+    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value
 
 
 class _Utils:
@@ -52,7 +108,10 @@ class _Utils:
 
     def load_binary(self, name, kernel, shared, device):
         """(module, function, registers, spills, threads allowed). The function is the kernel's TTIR, which executes."""
-        loaded = LoadedKernel(name, _loading.ttir, _loading.file)
+        texts = _loading.texts
+        loaded = LoadedKernel(
+            name, texts.get("ttir"), _loading.file, texts.get("ttgir"), texts.get("ptx"), _loading.source, _loading.metadata
+        )
         return loaded, loaded, 0, 0, self.limits.threads
 
     def unload_module(self, module):
@@ -67,15 +126,16 @@ class _Launcher:
     def __init__(self, src, metadata):
         self.names = list(src.signature.items())
         # Triton makes the launcher just before it loads the binary, in the same thread.
+        _loading.source, _loading.metadata = src, metadata
         _loading.file = getattr(getattr(src, "fn", None), "fn", None) and src.fn.fn.__code__.co_filename
 
     def __call__(self, grid_x, grid_y, grid_z, stream, function, packed_metadata, launch_metadata, enter_hook, exit_hook, *args):
         grid = (grid_x, grid_y, grid_z)
-        if not check_grid(grid, self.limits):
+        if not check_grid(grid, self.limits) or tuning.only_compiles():
             return
         if enter_hook is not None:
             enter_hook(launch_metadata)
-        launch.run(function.program, grid, live_arguments(self.names, args))
+        launch.run(function.program, grid, live_arguments(self.names, args), function)
         if exit_hook is not None:
             exit_hook(launch_metadata)
 
@@ -93,7 +153,8 @@ class SimulatedDriver:
         return self.target
 
     def get_current_device(self):
-        return 0
+        # Triton keeps a kernel's variants by device: a number for each target keeps those of different targets apart.
+        return self.target.arch if isinstance(self.target.arch, int) else 0
 
     def get_current_stream(self, device):
         return 0
@@ -103,6 +164,17 @@ class SimulatedDriver:
 
     def get_device_capability(self, device=0):
         return divmod(self.target.arch, 10)
+
+    def get_benchmarker(self):
+        """What @triton.autotune times configurations with: here it compiles each and times none."""
+        return tuning.benchmarker
+
+    def get_device_interface(self):
+        """What `triton.testing.do_bench` asks for, to time launches: a simulation has no times."""
+        raise KitError(
+            f"do_bench: cuda:{self.target.arch} is simulated here, and a simulation has no times. Run it on a GPU, or put it "
+            f"into a function decorated with @kit.recorded, which replays what a GPU measured."
+        )
 
     def get_active_torch_device(self):
         import torch
@@ -128,8 +200,8 @@ def install(arch, limits):
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     new = SimulatedDriver(arch, limits)
     triton_driver.set_active(new)
-    if _remember_ttir not in knobs.runtime.kernel_load_start_hook.calls:
-        knobs.runtime.kernel_load_start_hook.add(_remember_ttir)
+    if _remember_texts not in knobs.runtime.kernel_load_start_hook.calls:
+        knobs.runtime.kernel_load_start_hook.add(_remember_texts)
     return new
 
 
@@ -138,9 +210,10 @@ def installed():
     return isinstance(triton_driver._active, SimulatedDriver)
 
 
-def _remember_ttir(module, function, name, metadata_group, key):
-    # load_binary is given only the cubin; this hook, called just before it, knows where the kernel's TTIR lies.
-    _loading.ttir = next((Path(path).read_text() for file, path in metadata_group.items() if file.endswith(".ttir")), None)
+def _remember_texts(module, function, name, metadata_group, key):
+    # load_binary is given only the cubin; this hook, called just before it, knows where the kernel's other texts lie.
+    texts = {file.rsplit(".", 1)[-1]: path for file, path in metadata_group.items()}
+    _loading.texts = {kind: Path(path).read_text() for kind, path in texts.items() if kind in ("ttir", "ttgir", "ptx")}
 
 
 def live_arguments(signature, args):
@@ -153,6 +226,8 @@ def live_arguments(signature, args):
     for (name, kind), value in zip(signature, args):
         if isinstance(kind, tuple):
             live += live_arguments([(f"{name}.{i}", k) for i, k in enumerate(kind)], value)
+        elif isinstance(kind, str) and kind.startswith("tensordesc"):
+            live += descriptors.live_arguments(name, kind, value)
         elif kind != "constexpr":
             live.append((name, kind, value))
     return live

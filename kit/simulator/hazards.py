@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import torch
 
 from kit.simulator import arithmetic
-from kit.simulator.memory import Memory
 from kit.simulator.operations import element_size
-from kit.simulator.values import BY_SIZE, Value, common_shape
+from kit.simulator.values import Value
 
 _ARITHMETIC = {"arith.addi": torch.add, "arith.subi": torch.sub, "arith.muli": torch.mul}
 # Operations that hand an exact value on: run once more on exact operands, they give the exact result.
@@ -55,12 +54,13 @@ class Sighting:
 
 
 class Watch:
-    """Collects sightings: `wraps` by operation, `reached` by (operation that wrapped, where it matters)."""
+    """Collects sightings: `wraps` by operation, `reached` by (operation that wrapped, where it matters); assertions that `failed`."""
 
     def __init__(self, grid):
         self.grid = grid
         self.wraps = {}
         self.reached = {}
+        self.failed = {}
 
     # ---- called by the executor after each operation
     def after(self, executor, frame, op, results):
@@ -104,7 +104,7 @@ class Watch:
         if not bool(differs.any()):
             return result
         if origin is None:
-            self._sight(self.wraps, id(op), frame, op, differs, exact, result.data)
+            self.sight(self.wraps, id(op), frame, op, differs, exact, result.data)
         return Value(result.data, result.argument, exact, origin or op)
 
     def _addptr(self, operands, result, size):
@@ -134,6 +134,9 @@ class Watch:
             value = next(value for value in operands if value.exact is not None)
             self._reached(frame, op, value, differs, "a comparison, which it decides wrongly")
 
+    def ghostly(self, op, programs):
+        """An integer was read from a ghost, which holds none."""
+
     # ---- called where control flow or memory depends on a value
     def reaches(self, executor, frame, op, value, what):
         self._reached(frame, op, value, value.exact != value.data, what)
@@ -146,16 +149,17 @@ class Watch:
         if bool(differs.any()):
             key = (id(pointer.origin), id(op_location), verb)
             what = f"the address at which it {verb} {pointer.argument or 'memory'}"
-            frame = _Programs(programs)
+            frame = Programs(programs)
             true, wrapped = ((address - start) // itemsize for address in (pointer.exact, pointer.data))
-            self._sight(self.reached, key, frame, pointer.origin, differs, true, wrapped, what, op_location, pointer.argument)
+            self.sight(self.reached, key, frame, pointer.origin, differs, true, wrapped, what, op_location, pointer.argument)
         return differs
 
     def _reached(self, frame, op, value, differs, what):
         key = (id(value.origin), id(op), what)
-        self._sight(self.reached, key, frame, value.origin, differs, value.exact, value.data, what, op.location)
+        self.sight(self.reached, key, frame, value.origin, differs, value.exact, value.data, what, op.location)
 
-    def _sight(self, book, key, frame, op, where, exact, data, reaches="", sink=None, argument=None):
+    def sight(self, book, key, frame, op, where, exact, data, reaches="", sink=None, argument=None):
+        """Note in `book` the first program and lane at which `where` holds, unless an earlier one is noted."""
         exact, data, where = torch.broadcast_tensors(exact, data.to(torch.int64), where)
         rows = where.reshape(where.shape[0], -1).any(1).nonzero()[:, 0]
         programs = frame.programs[rows] if where.shape[0] > 1 else frame.programs
@@ -167,7 +171,7 @@ class Watch:
         row = int(rows[first]) if where.shape[0] > 1 else 0
         lane = int(where[row].reshape(-1).nonzero()[0][0])
         true, wrapped = (int(t[row].reshape(-1)[lane]) for t in (exact, data))
-        book[key] = Sighting(op, number, tuple(programs[first].tolist()), true, wrapped, reaches, sink, argument)
+        book[key] = Sighting(op, number, tuple(programs[first, :3].tolist()), true, wrapped, reaches, sink, argument)
 
 
 def _exact(value):
@@ -184,54 +188,8 @@ class _Stand:
         return self.values[number]
 
 
-class _Programs:
+class Programs:
+    """A frame of which only the program ids are known."""
+
     def __init__(self, programs):
         self.programs = programs
-
-
-class PaperMemory(Memory):
-    """Memory for a dry run: nothing is written, ghosts read as zeros, and an address outside its own argument is noted.
-
-    Lanes whose address wrapped are left out of the note: the wrap is the cause, and is told as one.
-    """
-
-    def __init__(self, tensors, watch):
-        self.watch = watch
-        self.outside = {}
-        super().__init__(tensors)
-
-    def load(self, address, mask, itemsize, access):
-        inside, index, allocation = self._inside(address, mask, itemsize, access)
-        if allocation is None or allocation.storage is None:
-            return torch.zeros(inside.shape, dtype=BY_SIZE[itemsize])
-        flat = allocation.elements(itemsize)
-        return torch.where(inside, flat[torch.where(inside, index, 0)], 0)
-
-    def store(self, address, mask, bits, access):
-        self._inside(address, mask, bits.element_size(), access)
-
-    def lanes(self, address, mask, itemsize, access):
-        self._inside(address, mask, itemsize, access)
-        return []
-
-    def _inside(self, address, mask, itemsize, access):
-        pointer = access.pointer
-        shape = address.shape if mask is None else common_shape(address.shape, mask.shape)
-        wanted = torch.ones(shape, dtype=torch.bool) if mask is None else mask.expand(shape)
-        if pointer is not None and pointer.exact is not None:
-            start = self.tensors[access.argument].data_ptr() if access.argument else 0
-            wrapped = self.watch.touches(access.programs, access.location, access.verb, pointer, mask, itemsize, start)
-            wanted = wanted & ~wrapped
-        allocation = self.by_argument.get(access.argument)
-        if allocation is None:  # a pointer that was loaded from memory: its target is not known here
-            return wanted & False, address, None
-        index = self._index(allocation, address, itemsize)
-        inside = wanted & (address >= allocation.base) & (address + itemsize <= allocation.end)
-        stray = wanted & ~inside
-        if bool(stray.any()):
-            tensor = self.tensors[access.argument]
-            offset = (address - tensor.data_ptr()) // itemsize
-            key = (id(access.location), access.verb, access.argument)
-            frame = _Programs(access.programs)
-            self.watch._sight(self.outside, key, frame, None, stray, offset, offset, access.verb, access.location, access.argument)
-        return inside, index, allocation

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import math
 
 import torch
 
 from kit.errors import BadInput
-from kit.simulator import arithmetic
+from kit.simulator import arithmetic, descriptors, races
+from kit.simulator.atomics import waits
 from kit.simulator.executor import CONTROL, Executor
 from kit.simulator.memory import Memory, source_line
-from kit.simulator.operations import TABLE, DeviceAssert
+from kit.simulator.operations import DeviceAssert
 from kit.simulator.reader import Unsupported
 from kit.simulator.reader import read_program as _read
+from kit.simulator.strides import TABLE  # the plain operations, with descriptions of offsets where they pay
 from kit.simulator.values import Value, dtype_of
 
 __all__ = ["DeviceAssert", "batches", "bind", "one_thread", "programs_at", "read_program", "run"]
@@ -38,14 +41,21 @@ def read_program(text, file=None):
     return program
 
 
-def run(program, grid, arguments):
-    """Run every program of `grid`. `arguments` are (name, Triton type, value) in the order of the kernel's parameters."""
+def run(program, grid, arguments, loaded=None):
+    """Run every program of `grid`. `arguments` are (name, Triton type, value) in the order of the kernel's parameters.
+
+    When the kernel reads memory that it also writes, its warps run as `loaded.plan` says, so that a missing barrier shows.
+    """
     tensors, values = bind(program, arguments)
     if ghost := next((name for name, tensor in tensors.items() if hasattr(tensor, "ghost_extent")), None):
         raise BadInput(f"launch: {ghost} is a ghost and has no memory behind it. Use kit.dry_run for it, or pass a real tensor.")
-    executor = Executor(program, TABLE, Memory(tensors), grid)
     total = grid[0] * grid[1] * grid[2]
-    # From the last program to the first: no order is promised, and this one is not the order that a test expects.
+    if loaded is not None and races.needed(program, [tensors.get(name) for name, _, _ in arguments]) and loaded.plan is not None:
+        with one_thread():
+            plan = loaded.plan
+            return races.play(plan, batches(plan.program, total), grid, Memory(tensors), bind(plan.program, arguments)[1], arguments)
+    executor = Executor(program, TABLE, Memory(tensors), grid)
+    # From the last program to the first where none waits: no order is promised, and this one is not the order that a test expects.
     with one_thread():
         for numbers in batches(program, total):
             executor.run(programs_at(numbers, grid), values)
@@ -63,16 +73,26 @@ def one_thread():
 
 
 def batches(program, total):
-    """The linear program numbers, last first, in tensors small enough to run at once."""
-    largest = 1
-    for kind in program.types:
-        size = 1
-        for n in kind.shape:
-            size *= n
-        largest = max(largest, size)
-    step = max(1, BATCH_ELEMENTS // largest)
+    """The linear program numbers, last first, in tensors small enough to run at once.
+
+    Programs that may wait for others run one at a time, the first one first.
+    """
+    if waits(program):
+        yield from (torch.tensor([number]) for number in range(total))
+        return
+    step = max(1, BATCH_ELEMENTS // largest_block(program))
     for stop in range(total, 0, -step):
         yield torch.arange(stop - 1, max(0, stop - step) - 1, -1)
+
+
+def batches_of(program, numbers):
+    """Chosen program numbers in tensors small enough to run at once."""
+    return numbers.split(max(1, BATCH_ELEMENTS // largest_block(program)))
+
+
+def largest_block(program):
+    """Elements of the largest block that a program holds."""
+    return max([1, *(math.prod(kind.shape) for kind in program.types)])
 
 
 def programs_at(numbers, grid):
@@ -92,7 +112,10 @@ def bind(program, arguments):
     tensors, values = {}, []
     for (name, _, given), number in zip(arguments, parameters):
         kind = program.types[number]
-        if kind.is_pointer:
+        if kind.element.startswith("tensordesc"):
+            tensors[name] = given.base
+            values.append(descriptors.host(name, given))
+        elif kind.is_pointer:
             tensors[name] = given
             values.append(Value(torch.tensor([given.data_ptr()], dtype=torch.int64), name))
         elif kind.shape or kind.element not in _SCALARS:

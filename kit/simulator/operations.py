@@ -9,8 +9,9 @@ import re
 
 import torch
 
-from kit.simulator import arithmetic, collective
-from kit.simulator.atomics import atomic_cas, atomic_rmw
+from kit.simulator import arithmetic, collective, descriptors
+from kit.simulator.atomics import atomic_cas, atomic_rmw, note_wait, wrote
+from kit.simulator.fusion import fusions
 from kit.simulator.memory import Access, SimulatedFault, source_line
 from kit.simulator.values import BY_SIZE, DTYPES, Value, dtype_of, in_full
 
@@ -39,7 +40,37 @@ def _elementwise(function):
 
 
 TABLE |= {name: _elementwise(function) for name, function in (arithmetic.BINARY | arithmetic.UNARY).items()}
-TABLE["math.fma"] = _elementwise(arithmetic.LIBDEVICE["fma"])
+TABLE["math.fma"] = _elementwise(arithmetic.fused)
+
+
+def _sum(plain, sign):
+    """A sum, or with sign -1 a difference. Where the compiler fuses a product into it, one fma."""
+
+    def run(executor, frame, op):
+        fusion = fusions(executor.program).get(id(op))
+        if fusion is None:
+            return [Value(plain(*(frame[number].data for number in op.operands)))]
+        a, b = (_along_path(executor, frame, number, fusion) for number in fusion.product.operands)
+        other = frame[op.operands[1 - fusion.side]].data
+        flips = fusion.negated != (sign < 0 and fusion.side == 1)
+        return [Value(arithmetic.fused(-a if flips else a, b, -other if sign < 0 and fusion.side == 0 else other))]
+
+    return run
+
+
+def _along_path(executor, frame, number, fusion):
+    """A factor of the product, moved as the product is moved on its way to the sum."""
+    value = frame[number]
+    kind = executor.kind(number)
+    for op in fusion.path:
+        if op.name == "arith.negf":
+            continue
+        value = Value(RESHAPED[op.name](value.data, kind.shape, op))
+        kind = op.types[0]
+    return value.data
+
+
+TABLE["arith.addf"], TABLE["arith.subf"] = _sum(torch.add, 1), _sum(torch.sub, -1)
 for _name in ("gpu.barrier", "ttg.barrier", "tt.debug_barrier", "llvm.intr.assume"):
     TABLE[_name] = lambda executor, frame, op: []  # every program's values are already in step
 
@@ -104,6 +135,17 @@ def make_range(executor, frame, op):
     return [Value(torch.arange(int(op.attribute("start")), int(op.attribute("end")), dtype=torch.int32)[None])]
 
 
+RESHAPED = {
+    "tt.splat": lambda data, shape, op: data.reshape(-1, *(1,) * len(op.types[0].shape)),
+    "tt.unsplat": lambda data, shape, op: data.reshape(-1),
+    "tt.expand_dims": lambda data, shape, op: data.unsqueeze(1 + int(op.attribute("axis"))),
+    "tt.broadcast": lambda data, shape, op: data,
+    "tt.reshape": lambda data, shape, op: in_full(data, shape).reshape(-1, *op.types[0].shape),
+    "tt.trans": lambda data, shape, op: data.permute(0, *(1 + int(i) for i in _integers(op.text, "order"))),
+    "ttg.convert_layout": lambda data, shape, op: data,
+}
+
+
 def _reshaped(function):
     """An operation that moves elements only: pointers keep the argument they came from."""
 
@@ -114,13 +156,7 @@ def _reshaped(function):
     return run
 
 
-TABLE["tt.splat"] = _reshaped(lambda data, shape, op: data.reshape(-1, *(1,) * len(op.types[0].shape)))
-TABLE["tt.unsplat"] = _reshaped(lambda data, shape, op: data.reshape(-1))
-TABLE["tt.expand_dims"] = _reshaped(lambda data, shape, op: data.unsqueeze(1 + int(op.attribute("axis"))))
-TABLE["tt.broadcast"] = _reshaped(lambda data, shape, op: data)
-TABLE["tt.reshape"] = _reshaped(lambda data, shape, op: in_full(data, shape).reshape(-1, *op.types[0].shape))
-TABLE["tt.trans"] = _reshaped(lambda data, shape, op: data.permute(0, *(1 + int(i) for i in _integers(op.text, "order"))))
-TABLE["ttg.convert_layout"] = _reshaped(lambda data, shape, op: data)
+TABLE |= {name: _reshaped(function) for name, function in RESHAPED.items()}
 
 
 def _integers(text, key):
@@ -247,6 +283,8 @@ def load(executor, frame, op):
     data = bits != 0 if dtype is torch.bool else bits.view(dtype)
     if len(op.operands) > 2:
         data = torch.where(mask, data, frame[op.operands[2]].data)
+    if "isVolatile" in op.text:
+        note_wait(executor, frame, op, data)
     return [Value(data)]
 
 
@@ -257,7 +295,12 @@ def store(executor, frame, op):
     data = value.data
     bits = data.to(torch.uint8) if data.dtype is torch.bool else data.contiguous().view(BY_SIZE[data.element_size()])
     executor.memory.store(pointer.data, mask, bits, _access(frame, op, "writes", pointer))
+    wrote(executor)
     return []
+
+
+for _name, _function in descriptors.OPERATIONS.items():
+    TABLE[_name] = _function
 
 
 @operation("tt.atomic_rmw")

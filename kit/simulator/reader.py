@@ -279,6 +279,8 @@ class _Reader:
         if " to " in signature:
             return [parse_type(signature.split(" to ", 1)[1])]
         kinds = _types(signature)
+        if name == "tt.make_tensor_descriptor":
+            return [Type("tensordesc" + kinds[-1].element)]
         if name in ("arith.cmpi", "arith.cmpf"):
             return [Type("i1", kinds[0].shape)]
         if name == "tt.load":

@@ -22,6 +22,8 @@ class Case:
     `make(generator)` gives the inputs, a dict of CPU tensors; `run(**inputs)`, with tensors of any device, launches the kernel and
     gives its outputs, a dict of tensors; `reference(**inputs)` computes the same in torch, exactly or in float64. Outputs start as
     NaN (integers: a number that stands out), so an element that was never written shows. Integers must agree exactly.
+    `tolerance` is how far from the reference, `apart` how far a GPU and the simulator may be from each other where that is less:
+    0.0 means bit for bit.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Case:
     run: Callable
     reference: Callable
     tolerance: float | None = None
+    apart: float | None = None
 
     def inputs(self):
         """The inputs, the same in every process."""
@@ -39,6 +42,12 @@ class Case:
         if not dtype.is_floating_point:
             return 0.0
         return TOLERANCE.get(dtype, 0.0) if self.tolerance is None else self.tolerance
+
+    def allowed_apart(self, dtype):
+        """The norm-wise relative difference that a GPU's and the simulator's outputs of `dtype` may have from each other."""
+        if self.apart is not None and dtype.is_floating_point:
+            return self.apart
+        return self.allowed(dtype)
 
 
 def normal(generator, *shape, dtype=torch.float32, scale=1.0):

@@ -222,7 +222,7 @@ def rope_case(dtype, heads):
         x[:, :heads] = torch.cat([x1 * cos - x2 * sin, x2 * cos + x1 * sin], dim=-1).to(dtype)
         return {"x": x}  # the last head is not rotated
 
-    return Case(f"rope/{short(dtype)}/{heads}", make, run, reference)
+    return Case(f"rope/{short(dtype)}/{heads}", make, run, reference, apart=0.0)  # one product fused in each half, as here
 
 
 # Triton 3.9 removed them: "Block pointers have been removed in favor of the tensor descriptor API".
