@@ -176,7 +176,19 @@ def kind_of(error):
 
 def line_of(error):
     """The reader's line that raised, or ""; frames of the kit, Triton and torch are passed over. Its number is that of the text sent."""
-    own = ("kit/graders/", "kit/simulator/", "/triton/", "/torch/", "kit/dry_run", "kit/compiling", "kit/errors", "kit/practice")
+    own = (
+        "kit/graders/",
+        "kit/simulator/",
+        "/triton/",
+        "/torch/",
+        "kit/dry_run",
+        "kit/paper",
+        "kit/telling",
+        "kit/report",
+        "kit/compiling",
+        "kit/errors",
+        "kit/practice",
+    )
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if frame.line and not any(part in frame.filename.replace("\\", "/") for part in own):
             return f"line: {frame.line}"
