@@ -12,7 +12,7 @@ READY := .venv/.ready
 endif
 BASE_PYTHON ?= python3
 
-.PHONY: help lab test record fresh exercises lint FORCE
+.PHONY: help lab test record fresh exercises regress lint FORCE
 
 help:
 	@echo 'make lab         set up, then open JupyterLab on notebooks/00_start_here.ipynb'
@@ -20,6 +20,7 @@ help:
 	@echo 'make record      on a GPU: run all notebooks live, write kit/recordings/'
 	@echo 'make fresh       run notebooks/ and solutions/ from the top and store their outputs'
 	@echo 'make exercises   make exercises/ from solutions/'
+	@echo 'make regress     the simulator on several Triton versions; TRITON="3.6.0 3.9.0" names them'
 	@echo 'make lint        ruff on code and notebooks, and the notebook rules'
 	@echo 'VERB PYTHON=python3 uses an environment that is already there.'
 
@@ -37,6 +38,10 @@ fresh: $(READY)
 
 exercises: $(READY)
 	@$(RUN) scripts/exercises.py
+
+# Each version is a word of its own; `TRITON=` with nothing behind it is told so.
+regress: $(READY)
+	@$(RUN) scripts/regress.py $(if $(filter undefined,$(origin TRITON)),,"$(TRITON)")
 
 lint: $(READY)
 	@$(RUN) scripts/test.py --only lint

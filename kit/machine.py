@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import torch
 import triton
 
+from kit import versions
 from kit.errors import BadInput, KitError, WrongType, quoted
 
 # CUDA C++ programming guide, "Technical specifications per compute capability": the same for 7.5 to 12.x.
@@ -53,6 +54,7 @@ TARGETS = {
     "cuda:86": Target(86, "RTX 3090", 24 * 10**9, 101_376, 82),
     "cuda:89": Target(89, "L4", 24 * 10**9, 101_376, 58),
     "cuda:90": Target(90, "H200", 141 * 10**9, 232_448, 132),
+    "cuda:100": Target(100, "B200", 180 * 10**9, 232_448, 148),
 }
 
 
@@ -139,6 +141,7 @@ def start(target="cuda:90", require=None):
         )
     else:
         _current = _simulated(target)
+    versions.warn_when_newer(triton.__version__)
     warm()
     return _current
 
