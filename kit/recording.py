@@ -6,6 +6,7 @@ import datetime
 import functools
 import html
 import inspect
+import json
 import math
 import os
 import re
@@ -64,12 +65,34 @@ class Recording:
 
     def __repr__(self):
         stale = ", STALE: the code changed since" if self.stale else ""
-        return f"{self.name}: {self.evidence} {self._where()}{stale}"
+        return f"{self.name}: {_short(self.data)} [{self.evidence} {self._where()}{stale}]"
 
     def _repr_html_(self):
         stale = ' <b style="color:#D55E00">STALE: the code changed since</b>' if self.stale else ""
         driver = f"driver {self.provenance['driver']}, CUDA {self.provenance['cuda']}"
-        return f'<div title="{html.escape(driver)}">{html.escape(self.name)} {label_html(self, self._where())}{stale}</div>'
+        head = f'<div title="{html.escape(driver)}">{html.escape(self.name)} {label_html(self, self._where())}{stale}</div>'
+        return head + _table(self.data)
+
+
+def _short(data, limit=120):
+    """The data on one line, cut where it is long."""
+    text = json.dumps(data, ensure_ascii=False)
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
+def _table(data):
+    """The data in HTML: a dict a row an entry, nested dicts as columns; all else as it is."""
+    if not isinstance(data, dict):
+        return f"<div>{html.escape(_short(data, 600))}</div>"
+    rows = data.items()
+    columns = list(next(iter(data.values()), {})) if data and all(isinstance(value, dict) for value in data.values()) else None
+    cells = [[value.get(column, "") for column in columns] if columns else [value] for _, value in rows]
+    head = "<tr><th></th>" + "".join(f"<th>{html.escape(str(column))}</th>" for column in columns) + "</tr>" if columns else ""
+    body = "".join(
+        f"<tr><th>{html.escape(str(key))}</th>" + "".join(f"<td>{html.escape(_short(cell))}</td>" for cell in line) + "</tr>"
+        for key, line in zip(data, cells, strict=True)
+    )
+    return f"<table>{head}{body}</table>"
 
 
 def recorded(experiment=None, *, name=None):

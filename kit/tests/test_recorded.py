@@ -78,8 +78,10 @@ def test_measured_saved_and_replayed(here, monkeypatch):
     assert set(replayed.provenance) == {"gpu", "driver", "torch", "triton", "cuda", "date"}
     assert replayed.provenance["driver"] == "580.95"
     date = fresh.provenance["date"]
-    assert repr(replayed) == f"doubling: recorded on NVIDIA H200, {date}, torch 2.13.0, Triton 3.7.1"
-    assert repr(fresh) == f"doubling: measured on NVIDIA H200, {date}, torch 2.13.0, Triton 3.7.1"
+    where, data = f"on NVIDIA H200, {date}, torch 2.13.0, Triton 3.7.1", '{"n": 30, "pairs": [[1, 2.5]]}'
+    assert repr(replayed) == f"doubling: {data} [recorded {where}]"
+    assert repr(fresh) == f"doubling: {data} [measured {where}]"
+    assert "<tr><th>n</th><td>30</td></tr>" in replayed._repr_html_()
     assert f"recorded on NVIDIA H200, {date}" in replayed._repr_html_()
 
 
@@ -160,7 +162,7 @@ def test_stale_when_the_code_changed(here, monkeypatch, change):
     stale = globals()["doubling"](n=6 if change == "arguments" else 5)
     assert stale.stale
     assert not stale
-    assert repr(stale).endswith("STALE: the code changed since")
+    assert repr(stale).endswith("STALE: the code changed since]")
     assert "STALE" in stale._repr_html_()
     with pytest.raises(ClaimFailed, match='"it doubles" rests on a stale recording .*make record'):
         claim("it doubles", True, evidence=stale)
