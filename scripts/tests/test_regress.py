@@ -49,7 +49,9 @@ def test_the_versions_are_those_of_the_kit():
 
 def test_make_passes_the_versions_on():
     def recipe(*arguments):
-        return subprocess.run(["make", "-n", "regress", "PYTHON=python3", *arguments], cwd=ROOT, capture_output=True, text=True).stdout
+        return subprocess.run(
+            ["make", "-n", "--no-print-directory", "regress", "PYTHON=python3", *arguments], cwd=ROOT, capture_output=True, text=True
+        ).stdout
 
     assert recipe("TRITON=3.6.0 3.9.0").split("regress.py")[1].strip() == '"3.6.0 3.9.0"'
     assert recipe("TRITON=").split("regress.py")[1].strip() == '""'
