@@ -69,14 +69,22 @@ def _ghost(value):
     return value
 
 
+_DRAWN = ("grid", "overflow", "out of bounds")  # told with numbers and a picture; a dry run's other hazards with their sentence
+
+
 def tell_report(trial, report, ran, facts=None):
-    """Note the first error of each hazard of a Report: a grid and an overflow are problems of the launch, a stray address one of memory."""
-    for hazard, about in (("grid", "launch"), ("overflow", "memory"), ("out of bounds", "memory")):
+    """Note the first error of each hazard of a Report: a refused or skipped grid is a problem of the launch, all else one of memory."""
+    hazards = dict.fromkeys([*_DRAWN, *(finding.hazard for finding in report.errors)])
+    for hazard in hazards:
+        about = "launch" if hazard == "grid" else "memory"
         found = report.of(hazard)
         if not found or (about == "memory" and any(problem.about == "memory" for problem in trial.problems)):
             continue
         finding = found[0]
         known = {**(facts or {}), "about": about, "finding": finding, "hazard": hazard, "grid": report.grid, "findings": found}
+        if hazard not in _DRAWN:
+            trial.problem(about, f"{ran}: {finding.text}", known, ran=ran, where=f"line: {finding.source}", got=finding.hazard)
+            continue
         trial.problem(
             about,
             f"{ran}: {_short(finding, report)}",

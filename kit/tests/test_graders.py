@@ -13,8 +13,9 @@ from triton.runtime import JITFunction
 from kit import dry_run, ghost, machine
 from kit.errors import KitError
 from kit.graders import EXERCISES, STEPS, buffers, ex06_grid_limits, ex07_int64_offsets, grade
-from kit.graders.paper import meta, on_paper
+from kit.graders.paper import meta, on_paper, tell_report
 from kit.graders.reading import words_of
+from kit.graders.step import Trial
 from kit.simulator.driver import SimulatedDriverError, check_grid
 from kit.tests.banks import BLOCK, Answer, cell_of, ex06, ex07, module_of, unsolved
 
@@ -192,3 +193,20 @@ def test_words_of_a_kernel():
     assert words_of(late_kernel) == {"int64", "product"}
     assert words_of(early_kernel) == {"int64", "at most"}
     assert words_of(judged) == frozenset()
+
+
+@triton.jit
+def total_without_atomics_kernel(x_ptr, total_ptr):
+    pid = tl.program_id(0)
+    tl.store(total_ptr, tl.load(total_ptr) + tl.load(x_ptr + pid))
+
+
+def test_a_hazard_without_a_picture_is_told_too():
+    """A race between programs is no grid, overflow or stray address; an answer must not pass with it."""
+    device = machine.current().device
+    report = dry_run(total_without_atomics_kernel, (4,), torch.ones(4, device=device), torch.zeros(1, device=device))
+    assert {finding.hazard for finding in report.errors} == {"race between programs"}
+    trial = Trial(STEPS["06.2"])
+    tell_report(trial, report, "4 programs", {"tokens": 4, "heads": 1})
+    assert [problem.about for problem in trial.problems] == ["memory"]
+    assert "4 programs: " in trial.problems[0].text and "total_ptr" in trial.problems[0].text
