@@ -17,9 +17,8 @@ from kit.graders.paper import meta, on_paper, tell_report
 from kit.graders.reading import words_of
 from kit.graders.step import Trial
 from kit.simulator.driver import SimulatedDriverError, check_grid
-from kit.tests.banks import BLOCK, Answer, cell_of, ex06, ex07, module_of, unsolved
+from kit.tests.banks import BLOCK, RIGHT, WITHOUT_KERNEL, WRONG, Answer, cell_of, module_of, unsolved
 
-WRONG, RIGHT = ex06.WRONG + ex07.WRONG, ex06.RIGHT + ex07.RIGHT
 SOLVED = [Answer(number, "the solution", (None,) * len(BLOCK.findall(cell_of(number)))) for number in STEPS]
 
 
@@ -50,7 +49,7 @@ def test_a_right_answer_passes(answer, tmp_path):
     told = judged(answer.source, answer.step, tmp_path)
     assert told["state"] == "passed", told["problems"]
     assert not told["problems"]
-    kernels = answer.step not in ("06.1", "07.1")
+    kernels = answer.step not in WITHOUT_KERNEL
     assert (told["values"], told["memory"]) == ((True, True) if kernels else (None, None))
 
 

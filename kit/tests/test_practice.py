@@ -17,7 +17,7 @@ from kit import progress as progress_of_kit  # noqa: F401  the module or, once t
 from kit.errors import BadInput, KitError, WrongType
 from kit.graders import STEPS
 from kit.practice import check, hint, progress
-from kit.tests.banks import Answer, ex06, ex07, module_of, unsolved
+from kit.tests.banks import RIGHT, WRONG, Answer, module_of, unsolved
 from kit.verdict import Verdict
 
 store = sys.modules["kit.progress"]
@@ -32,7 +32,7 @@ def own_progress(tmp_path, monkeypatch):
 
 
 def answer_of(number, name, folder):
-    bank = [*ex06.WRONG, *ex07.WRONG, *ex06.RIGHT, *ex07.RIGHT]
+    bank = [*WRONG, *RIGHT]
     answer = next(answer for answer in bank if (answer.step, answer.name) == (number, name))
     return getattr(module_of(answer.source, folder), STEPS[number].name)
 
@@ -116,7 +116,7 @@ def test_an_unsolved_step_says_how_long_the_answer_is(number, tmp_path):
 def test_every_picture_of_every_wrong_answer_can_be_drawn(tmp_path):
     from kit.graders import grade
 
-    for answer in (a for a in ex06.WRONG + ex07.WRONG if a.step in ("06.1", "07.1")):
+    for answer in (a for a in WRONG if a.step in ("06.1", "07.1")):
         told = grade(answer.step, getattr(module_of(answer.source, tmp_path), STEPS[answer.step].name))
         verdict = practice._verdict(STEPS[answer.step], type("Outcome", (), {"kind": "ok", "value": told}))
         assert verdict.picture is None or repr(verdict.picture)

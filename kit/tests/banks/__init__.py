@@ -1,14 +1,17 @@
 """Named answers to the exercises: wrong ones, each with the words that its diagnosis must hold, and right ones.
 
 An answer is what a reader writes between the solution's markers, one text for each marked block of the step's cell; the rest of the cell is
-the exercise's own, taken from solutions/. `module_of` makes a module of it.
+the exercise's own, taken from solutions/. `module_of` makes a module of it. Each exNN.py here is a bank: WRONG, RIGHT, and
+WITHOUT_KERNEL, the steps whose answer is a plain function, so that there are no values and no memory to judge.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
 import json
+import pkgutil
 import re
 import sys
 import textwrap
@@ -70,3 +73,10 @@ def module_of(source, folder):
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+# Last, because each bank needs the names above.
+_BANKS = [importlib.import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)]
+WRONG = [answer for bank in _BANKS for answer in bank.WRONG]
+RIGHT = [answer for bank in _BANKS for answer in bank.RIGHT]
+WITHOUT_KERNEL = {step for bank in _BANKS for step in bank.WITHOUT_KERNEL}

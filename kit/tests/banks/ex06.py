@@ -2,6 +2,8 @@
 
 from kit.tests.banks import Answer
 
+WITHOUT_KERNEL = ("06.1",)
+
 GUARDED = "if programs > 2**31 - 1:\n    raise ValueError\n"
 PROGRAMS = "programs = triton.cdiv(num_tokens, BLOCK) * num_heads * num_seqs\n"
 

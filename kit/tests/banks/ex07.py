@@ -2,6 +2,8 @@
 
 from kit.tests.banks import Answer
 
+WITHOUT_KERNEL = ("07.1",)
+
 
 def _edge(name, text, cause=""):
     return Answer("07.1", name, (text,), cause)
