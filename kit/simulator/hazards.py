@@ -175,7 +175,10 @@ class Watch:
 
 
 def _exact(value):
-    return value.data.to(torch.int64) if value.exact is None else value.exact
+    """The value in 64 bits, not wrapped; a condition stays one."""
+    if value.exact is not None:
+        return value.exact
+    return value.data if value.data.dtype is torch.bool else value.data.to(torch.int64)
 
 
 class _Stand:

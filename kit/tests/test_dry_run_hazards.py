@@ -205,3 +205,17 @@ def test_repr_of_what_is_fragile():
     report = kit.dry_run(copy_kernel, (1,), kit.ghost(64, torch.float32), out, 1, 64, BLOCK=32)
     assert report and "; 1 fragile: line" in repr(report) and "32 of 64 elements of out_ptr are never written" in repr(report)
     assert "! fragile" in report._repr_html_() and report.findings[0].notebook == "09_boundaries_and_views"
+
+
+@triton.jit
+def choosing_kernel(x_ptr, out_ptr, n, step):
+    offs = tl.arange(0, 4)
+    wrapped = (offs + n) * step
+    tl.store(out_ptr + offs, tl.load(x_ptr + tl.where(offs < 2, wrapped, offs)))
+
+
+def test_a_wrapped_number_is_followed_through_a_choice(device):
+    out = torch.zeros(4, dtype=torch.int8, device=device)
+    report = kit.dry_run(choosing_kernel, (1,), kit.ghost((2**33,), torch.int8), out, 2**16, 2**16)
+    assert [finding.hazard for finding in report.of("overflow")] == ["overflow"]
+    assert kit.dry_run(choosing_kernel, (1,), kit.ghost((2**33,), torch.int8), out, 2**10, 2**10)
