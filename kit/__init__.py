@@ -10,8 +10,22 @@ from kit.practice import check, hint
 from kit.progress import progress
 from kit.recording import recorded
 from kit.sandbox import register_magics, sandbox
+from kit.watch import watch
 
-__all__ = ["build", "check", "claim", "dry_run", "explore", "ghost", "hint", "progress", "recorded", "sandbox", "start"]
+__all__ = [
+    "build",
+    "check",
+    "claim",
+    "dry_run",
+    "explore",
+    "ghost",
+    "hint",
+    "progress",
+    "recorded",
+    "sandbox",
+    "start",
+    "watch",
+]
 
 
 def _in_a_notebook():

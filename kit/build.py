@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from kit import assembly, machine
 from kit.compiling import CompileError, bind, compiled, tool
 from kit.errors import BadInput, KitError, WrongType, expect_kernel, quoted
+from kit.specialization import launches_variants, stand_in
 
 __all__ = ["Build", "CompileError", "Excerpt", "build"]
 
@@ -28,7 +29,7 @@ def build(kernel, *args, **meta):
     here = machine.current()
     expect_kernel(kernel, verb="build")
     values, options = bind(kernel, args, meta, verb="build", device=here.device)
-    return Build(kernel, compiled(kernel, values, options, verb="build"))
+    return Build(kernel, compiled(kernel, values, options, verb="build"), launch=(tuple(map(stand_in, values)), options))
 
 
 @dataclass
@@ -86,6 +87,15 @@ class Build:
     kernel: object = field(repr=False)
     compiled: object = field(repr=False)
     evidence: str = "compiled"
+    launch: tuple = field(default=None, repr=False)  # (arguments, options): what a launch of `variants` does not give
+
+    def variants(self, launches):
+        """The Variants that `launches` need: the keys that Triton keeps kernels under, exactly. Nothing is compiled.
+
+        A launch is a tuple of positional arguments, a dict of the arguments and options that differ from the build's own, or a pair
+        of both; what it does not give is the build's own. Raises BadInput naming the first launch that cannot be used.
+        """
+        return launches_variants(self.kernel, launches, *self.launch)
 
     @property
     def name(self):
