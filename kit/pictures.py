@@ -1,4 +1,4 @@
-"""Four pictures that a lesson is drawn with: `Bars`, `NumberLine`, `Cells`, `Curve`. Alone in a cell each shows itself as a still."""
+"""The pictures of the lessons: `Bars`, `NumberLine`, `Cells`, `Curve`, and timeline.py's `Timeline`. Alone in a cell each is a still."""
 
 from __future__ import annotations
 
@@ -6,8 +6,25 @@ from dataclasses import dataclass, field
 
 from kit.errors import BadInput, WrongType, quoted
 from kit.picture_base import WIDTH, Picture, expect_all, expect_number, expect_text, number
+from kit.timeline import Lane, Phase, Timeline
 
-__all__ = ["INT32", "WIDTH", "Bar", "Bars", "Cells", "Curve", "Limit", "Mark", "NumberLine", "Picture", "Span", "number"]
+__all__ = [
+    "INT32",
+    "WIDTH",
+    "Bar",
+    "Bars",
+    "Cells",
+    "Curve",
+    "Lane",
+    "Limit",
+    "Mark",
+    "NumberLine",
+    "Phase",
+    "Picture",
+    "Span",
+    "Timeline",
+    "number",
+]
 
 
 @dataclass(frozen=True)

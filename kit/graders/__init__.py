@@ -5,12 +5,24 @@ One file an exercise. `grade` is what the sandbox's child calls with the reader'
 
 from __future__ import annotations
 
-from kit.graders import ex06_grid_limits, ex07_int64_offsets
+from kit.graders import (
+    ex03_block_sizes,
+    ex04_specialization,
+    ex06_grid_limits,
+    ex07_int64_offsets,
+    ex13_cold_start,
+)
 from kit.graders.step import Exercise, Step
 
 __all__ = ["EXERCISES", "STEPS", "Exercise", "Step", "exercise_of", "grade"]
 
-EXERCISES = (ex06_grid_limits.EXERCISE, ex07_int64_offsets.EXERCISE)
+EXERCISES = (
+    ex03_block_sizes.EXERCISE,
+    ex04_specialization.EXERCISE,
+    ex06_grid_limits.EXERCISE,
+    ex07_int64_offsets.EXERCISE,
+    ex13_cold_start.EXERCISE,
+)
 STEPS = {step.number: step for exercise in EXERCISES for step in exercise.steps}
 
 

@@ -10,16 +10,20 @@ import triton
 import triton.language as tl
 from triton.runtime import JITFunction
 
-from kit import dry_run, ghost, machine
+from kit import dry_run, ghost, machine, sources
 from kit.errors import KitError
 from kit.graders import EXERCISES, STEPS, buffers, ex06_grid_limits, ex07_int64_offsets, grade
 from kit.graders.paper import meta, on_paper, tell_report
 from kit.graders.reading import words_of
 from kit.graders.step import Trial
+from kit.sandbox import run_source
 from kit.simulator.driver import SimulatedDriverError, check_grid
 from kit.tests.banks import BLOCK, RIGHT, WITHOUT_KERNEL, WRONG, Answer, cell_of, module_of, unsolved
 
 SOLVED = [Answer(number, "the solution", (None,) * len(BLOCK.findall(cell_of(number)))) for number in STEPS]
+
+# On a GPU some wrong answers to these end the CUDA context: there they are judged as a reader's are, in a sandbox.
+LEAVES_ITS_MEMORY = ("13.3",)
 
 
 @pytest.fixture(autouse=True)
@@ -28,13 +32,19 @@ def simulated():
 
 
 def judged(source, number, folder):
-    told = grade(number, getattr(module_of(source, folder), STEPS[number].name))
-    return json.loads(json.dumps(told))  # as it comes out of the sandbox
+    answer = getattr(module_of(source, folder), STEPS[number].name)
+    if machine.current().live and number in LEAVES_ITS_MEMORY:
+        text, name = sources.program(answer)
+        outcome = run_source(f"{text}\n__import__('kit.graders').graders.grade({number!r}, {name})\n", timeout=60)
+        return outcome.value or outcome.kind
+    return json.loads(json.dumps(grade(number, answer)))  # as it comes out of the sandbox
 
 
 @pytest.mark.parametrize("answer", WRONG, ids=lambda a: f"{a.step} {a.name}")
 def test_a_wrong_answer_fails_for_its_own_reason(answer, tmp_path):
     told = judged(answer.source, answer.step, tmp_path)
+    if told == "illegal access":  # which is what a reader is told, too
+        return
     assert told["state"] == "wrong", told
     causes = [problem["cause"] for problem in told["problems"]]
     assert answer.cause in causes[0], causes
