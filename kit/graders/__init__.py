@@ -6,8 +6,10 @@ One file an exercise. `grade` is what the sandbox's child calls with the reader'
 from __future__ import annotations
 
 from kit.graders import (
+    ex01_semantics,
     ex03_block_sizes,
     ex04_specialization,
+    ex05_barriers,
     ex06_grid_limits,
     ex07_int64_offsets,
     ex13_cold_start,
@@ -17,8 +19,10 @@ from kit.graders.step import Exercise, Step
 __all__ = ["EXERCISES", "STEPS", "Exercise", "Step", "exercise_of", "grade"]
 
 EXERCISES = (
+    ex01_semantics.EXERCISE,
     ex03_block_sizes.EXERCISE,
     ex04_specialization.EXERCISE,
+    ex05_barriers.EXERCISE,
     ex06_grid_limits.EXERCISE,
     ex07_int64_offsets.EXERCISE,
     ex13_cold_start.EXERCISE,
