@@ -59,17 +59,23 @@ class Claim:
     holds: bool
     evidence: str
     detail: str = ""
+    elsewhere: str = ""  # a time of another GPU did not hold on this one
     _shown_in: object = field(default=None, repr=False, compare=False)
 
     def __bool__(self):
         return self.holds
 
     def __repr__(self):
+        if self.elsewhere:
+            return f"≠ {self.text} {label(self.evidence, self.detail)}: not on this GPU; it held on {self.elsewhere}"
         return f"{'✓' if self.holds else '✗'} {self.text} {label(self.evidence, self.detail)}"
 
     def _repr_html_(self):
         text = re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(self.text))
         mark = '<b style="color:#0072B2">✓</b>' if self.holds else '<b style="color:#D55E00">✗ does not hold:</b>'
+        if self.elsewhere:
+            tail = f" not on this GPU; it held on {html.escape(self.elsewhere)}"
+            return f"<div><b>≠</b> {text} {label_html(self.evidence, self.detail)}{tail}</div>"
         return f"<div>{mark} {text} {label_html(self.evidence, self.detail)}</div>"
 
     def _ipython_display_(self):
@@ -87,7 +93,8 @@ def claim(text, holds, evidence=None):
 
     `holds` is one truth value: a bool, a tensor of one element, a result such as a Report. `evidence` is an evidence word or the result
     that shows the statement (a Recording, a Build); by default that of the machine: measured or simulated. Every claim goes into the
-    ledger. Raises BadInput when a value cannot be used, and ClaimFailed also when a recording is stale.
+    ledger. A claim on times that were recorded on one GPU and measured on another may differ there: its line says so, and nothing is
+    raised. Raises BadInput when a value cannot be used, and ClaimFailed also when a recording is stale.
     """
     from kit import machine
 
@@ -97,11 +104,12 @@ def claim(text, holds, evidence=None):
     word = _checked_word(evidence, here)
     stale = bool(getattr(evidence, "stale", False))
     made = Claim(text, _one_truth(holds, text), word, getattr(evidence, "detail", "") if word == "recorded" else "")
+    made.elsewhere = "" if made else getattr(evidence, "elsewhere", "")
     enter(_entry(made, stale, here))
     if stale:
         raise ClaimFailed(f'claim: "{text}" rests on a stale recording ({evidence!r}); run `make record` on a GPU to measure it again.')
     _show(made)
-    if not made:
+    if not made and not made.elsewhere:
         versions = f"Triton {here.versions['triton']}, torch {here.versions['torch']}"
         raise ClaimFailed(f'claim: "{text}" does not hold here ({made.evidence}, {here.name}, {versions}).')
     return made
@@ -143,6 +151,7 @@ def _entry(made, stale, here):
         "notebook": notebook(),
         "holds": made.holds and not stale,
         "evidence": made.evidence,
+        "elsewhere": made.elsewhere or None,
         "recording": (made.detail + (", stale" if stale else "")) or None,
         "machine": here.name,
         "versions": dict(here.versions),

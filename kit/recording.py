@@ -25,7 +25,7 @@ class Recording:
     """What an experiment returned, and where from. Reads like its data: `r["x"]`, `len(r)`. True unless it is stale.
 
     `evidence` is "measured" or "recorded"; `provenance` a dict of gpu, driver, torch, triton, cuda and date; `stale` says that the code
-    has changed since.
+    has changed since. `elsewhere` names the GPU that the lesson's own recording was made on, where this one was measured on another.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Recording:
     evidence: str
     provenance: dict
     stale: bool = False
+    elsewhere: str = ""
 
     @property
     def detail(self):
@@ -137,7 +138,15 @@ def _measure_or_replay(experiment, name, arguments):
     provenance = _provenance(here)
     if saving:
         save(name, owner, code, {"arguments": arguments, "data": data, "provenance": provenance})
-    return Recording(name, data, "measured", provenance)
+    return Recording(name, data, "measured", provenance, elsewhere=_other_gpu(name, here.name))
+
+
+def _other_gpu(name, here):
+    """The GPU of the recording that is kept of this experiment, when it is not this one; "" otherwise, also where there is none."""
+    path = folder() / f"{name}.json"
+    runs = read(path, name)["runs"] if path.exists() else []
+    others = [run["provenance"]["gpu"] for run in runs if run["provenance"]["gpu"] != here]
+    return others[0] if len(others) == len(runs) and others else ""
 
 
 def _replay(name, arguments, wanted):

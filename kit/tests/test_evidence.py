@@ -144,6 +144,7 @@ def test_ledger_file(tmp_path, monkeypatch):
         "claim": "a",
         "notebook": "06_grid_limits",
         "holds": True,
+        "elsewhere": None,
         "evidence": "simulated",
         "recording": None,
         "machine": "H200",

@@ -52,8 +52,8 @@ def here(tmp_path, monkeypatch):
         folder = tmp_path / "recordings"
         file = folder / "doubling.json"
 
-        def gpu(self, record=True):
-            monkeypatch.setattr(machine, "_current", some_machine(live=True, name="NVIDIA H200"))
+        def gpu(self, record=True, name="NVIDIA H200"):
+            monkeypatch.setattr(machine, "_current", some_machine(live=True, name=name))
             monkeypatch.setenv("KIT_RECORD", "1" if record else "0")
 
         def no_gpu(self):
@@ -355,3 +355,42 @@ def test_the_committed_recordings_are_sound():
     """Every file that ships can be read; whether it is fresh, the notebook that replays it shows."""
     for path in (recording_file.Path(recording_file.__file__).parent / "recordings").glob("*.json"):
         assert recording_file.read(path, path.stem)["runs"], f"{path} holds no run"
+
+
+# ---- another GPU than the one it was recorded on
+def test_a_claim_on_times_may_differ_on_another_gpu_and_says_so(here, capsys):
+    here.gpu()
+    assert not doubling(n=5).elsewhere
+    here.gpu(record=False, name="NVIDIA L4")
+    other = doubling(n=5)
+    assert other.elsewhere == "NVIDIA H200"
+    made = claim("twice as fast", False, evidence=other)
+    assert not made and "not on this GPU; it held on NVIDIA H200" in capsys.readouterr().out
+    assert "not on this GPU" in made._repr_html_()
+    assert claim("at least once as fast", True, evidence=other).elsewhere == ""
+    assert repr(ledger.summary()) == "1 claims checked here (1 measured), 1 differ from NVIDIA H200."
+    assert ledger.summary()
+
+
+def test_on_the_gpu_of_the_recording_the_claim_must_hold(here):
+    here.gpu()
+    doubling(n=5)
+    here.gpu(record=False)
+    with pytest.raises(ClaimFailed):
+        claim("twice as fast", False, evidence=doubling(n=5))
+
+
+def test_without_any_recording_the_claim_must_hold(here):
+    here.gpu(record=False, name="NVIDIA L4")
+    with pytest.raises(ClaimFailed):
+        claim("twice as fast", False, evidence=doubling(n=5))
+
+
+def test_what_differs_is_listed_and_is_no_failure(here, tmp_path, monkeypatch, capsys):
+    here.gpu()
+    doubling(n=5)
+    here.gpu(record=False, name="NVIDIA L4")
+    monkeypatch.setenv("KIT_LEDGER", str(tmp_path / "claims.jsonl"))
+    claim("twice as fast", False, evidence=doubling(n=5))
+    assert ledger.main([tmp_path / "claims.jsonl"]) == 0
+    assert "twice as fast [measured] on NVIDIA L4; it held on NVIDIA H200" in capsys.readouterr().out
