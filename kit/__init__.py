@@ -4,6 +4,7 @@ from kit.build import build
 from kit.dry_run import dry_run
 from kit.evidence import claim
 from kit.explore import explore
+from kit.generated import generated
 from kit.ghosts import ghost
 from kit.machine import start
 from kit.practice import check, hint
@@ -18,6 +19,7 @@ __all__ = [
     "claim",
     "dry_run",
     "explore",
+    "generated",
     "ghost",
     "hint",
     "progress",

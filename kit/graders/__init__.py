@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kit.graders import (
     ex01_semantics,
+    ex02_reading_inductor,
     ex03_block_sizes,
     ex04_specialization,
     ex05_barriers,
@@ -20,6 +21,7 @@ __all__ = ["EXERCISES", "STEPS", "Exercise", "Step", "exercise_of", "grade"]
 
 EXERCISES = (
     ex01_semantics.EXERCISE,
+    ex02_reading_inductor.EXERCISE,
     ex03_block_sizes.EXERCISE,
     ex04_specialization.EXERCISE,
     ex05_barriers.EXERCISE,

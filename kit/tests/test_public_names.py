@@ -4,7 +4,21 @@ import inspect
 
 import kit
 
-NAMES = ["build", "check", "claim", "dry_run", "explore", "ghost", "hint", "progress", "recorded", "sandbox", "start", "watch"]
+NAMES = [
+    "build",
+    "check",
+    "claim",
+    "dry_run",
+    "explore",
+    "generated",
+    "ghost",
+    "hint",
+    "progress",
+    "recorded",
+    "sandbox",
+    "start",
+    "watch",
+]
 
 
 def test_the_list():

@@ -244,6 +244,15 @@ def test_the_machine_is_there():
     assert outcome.value == [gpu.device, gpu.target]
 
 
+def test_a_function_sees_the_machine_too():
+    gpu = machine.current()
+
+    def told():
+        return [torch.zeros(2, device=gpu.device).device.type, gpu.target]
+
+    assert sandbox(told).value == [gpu.device, gpu.target]
+
+
 def test_functions_run_by_name_and_lambdas_too():
     n = 4
 
