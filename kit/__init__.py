@@ -1,5 +1,6 @@
 """Triton, rule by rule: the helpers behind the notebooks. These names are all that a reader needs; a test holds the list."""
 
+from kit.bench import bench
 from kit.build import build
 from kit.dry_run import dry_run
 from kit.evidence import claim
@@ -14,6 +15,7 @@ from kit.sandbox import register_magics, sandbox
 from kit.watch import watch
 
 __all__ = [
+    "bench",
     "build",
     "check",
     "claim",

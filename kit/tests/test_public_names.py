@@ -5,6 +5,7 @@ import inspect
 import kit
 
 NAMES = [
+    "bench",
     "build",
     "check",
     "claim",
