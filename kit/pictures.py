@@ -1,10 +1,11 @@
-"""The pictures of the lessons: `Bars`, `NumberLine`, `Cells`, `Curve`, and timeline.py's `Timeline`. Alone in a cell each is a still."""
+"""The pictures of the lessons: `Bars`, `NumberLine`, `Cells`, `Curve`, and `Timeline`, `HeatMap` of their own files. Alone: a still."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from kit.errors import BadInput, WrongType, quoted
+from kit.heat_map import HeatMap
 from kit.picture_base import WIDTH, Picture, expect_all, expect_number, expect_text, number
 from kit.timeline import Lane, Phase, Timeline
 
@@ -15,6 +16,7 @@ __all__ = [
     "Bars",
     "Cells",
     "Curve",
+    "HeatMap",
     "Lane",
     "Limit",
     "Mark",

@@ -13,6 +13,9 @@ from kit.graders import (
     ex05_barriers,
     ex06_grid_limits,
     ex07_int64_offsets,
+    ex08_decode_and_prefill,
+    ex11_microbenchmarks,
+    ex12_sweeps,
     ex13_cold_start,
 )
 from kit.graders.step import Exercise, Step
@@ -27,6 +30,9 @@ EXERCISES = (
     ex05_barriers.EXERCISE,
     ex06_grid_limits.EXERCISE,
     ex07_int64_offsets.EXERCISE,
+    ex08_decode_and_prefill.EXERCISE,
+    ex11_microbenchmarks.EXERCISE,
+    ex12_sweeps.EXERCISE,
     ex13_cold_start.EXERCISE,
 )
 STEPS = {step.number: step for exercise in EXERCISES for step in exercise.steps}
