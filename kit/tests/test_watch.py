@@ -1,5 +1,6 @@
 """`watch`: what it tells, what it refuses and how often, and that Triton's hooks are as they were when it is gone."""
 
+import ast
 import contextlib
 import linecache
 import logging
@@ -54,6 +55,18 @@ def hooks_come_back(monkeypatch, tmp_path):
     for (owner, name), value in zip(SLOTS, before, strict=True):
         setattr(owner, name, value)
     assert after == before
+
+
+@pytest.fixture(autouse=True)
+def one_parse_at_a_time(monkeypatch):
+    """Triton parses a kernel with ast.parse, in which threads of CPython 3.11 can end each other in a SystemError (cpython #106905)."""
+    parse, lock = ast.parse, threading.Lock()
+
+    def locked(*args, **kwargs):
+        with lock:
+            return parse(*args, **kwargs)
+
+    monkeypatch.setattr(ast, "parse", locked)
 
 
 @pytest.fixture
