@@ -7,19 +7,16 @@ only what `_names` gives. So the same text runs on a GPU and on a simulated one.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import importlib.util
 import json
 import math
 import os
-import sys
 import types
 
 import torch
-from triton import knobs
 
 from kit import machine
 from kit.errors import BadInput, KitError, quoted
+from kit.written import module_of
 
 
 def run(made, args):
@@ -140,19 +137,7 @@ def load(kernel):
     kept = [line for line in imports if "triton_heuristics" not in line and "hints" not in line]
     helpers = "from torch._inductor.runtime import triton_helpers"
     text = "\n".join([*kept, *([helpers] if "triton_helpers" in kernel.code else []), "", kernel.code])
-    name = f"kit_generated_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    if name not in sys.modules:
-        path = os.path.join(knobs.cache.dir, "kit-generated", f"{name}.py")
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        part = f"{path}.{os.getpid()}"
-        with open(part, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(part, path)
-        spec = importlib.util.spec_from_file_location(name, path)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        sys.modules[name] = module
-    return getattr(sys.modules[name], kernel.name)
+    return getattr(module_of(text, "generated"), kernel.name)
 
 
 # ---- In a sandbox already

@@ -1,6 +1,6 @@
 """Triton's world of a `probe`: a kernel written for one expression, compiled for this machine's target and run there.
 
-Its text goes into a file of Triton's cache folder, since Triton reads a kernel's source from its file. Beside the value, in its own dtype,
+Its text is imported from a file by kit.written. Beside the value, in its own dtype,
 the kernel stores what it knows of it when it compiles: dtype and shape. So what comes out of Triton's cache tells them as well.
 """
 
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import hashlib
-import importlib.util
 import math
 import os
 import re
@@ -20,10 +18,10 @@ import warnings
 import torch
 import triton
 import triton.language as tl
-from triton import knobs
 
 from kit.compiling import CompileError, compiled
 from kit.semantics_worlds import DTYPES, Answer, as_tensor, clause, plain
+from kit.written import module_of
 
 MOST = 4096  # elements of a result; probe_tell says it too
 _NOTE = 8  # numbers that a probe's kernel notes about its result
@@ -78,7 +76,7 @@ def probe_tell(result, _out_ptr, _note_ptr):
 def triton_answer(statements, given, here):
     """The Answer of a kernel made of `statements`, compiled and run on the machine `here`."""
     text = "\n".join(map(ast.unparse, statements))
-    kernel = _kernel_of(_kernel_text(statements, given))
+    kernel = module_of(_kernel_text(statements, given), "probe").probe_kernel
     out = torch.zeros(MOST, dtype=torch.int64, device=here.device)
     note = torch.zeros(_NOTE, dtype=torch.int32, device=here.device)
     args = [as_tensor(one, here.device) if one.kind == "tensor" else one.value for one in given]
@@ -116,23 +114,6 @@ def _kernel_text(statements, given):
         "import triton\nimport triton.language as tl\n\nfrom kit.semantics_kernel import probe_tell\n\n\n"
         f"@triton.jit\ndef probe_kernel({', '.join(parameters)}):\n{lines}\n"
     )
-
-
-def _kernel_of(text):
-    """Import `text` as a module; return its probe_kernel. The file stays: compiled kernels name it."""
-    name = f"kit_probe_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    if name not in sys.modules:
-        path = os.path.join(knobs.cache.dir, "kit-probes", f"{name}.py")
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        part = f"{path}.{os.getpid()}"
-        with open(part, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(part, path)
-        spec = importlib.util.spec_from_file_location(name, path)
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        sys.modules[name] = module
-    return sys.modules[name].probe_kernel
 
 
 @contextlib.contextmanager
