@@ -8,12 +8,12 @@ import math
 import torch
 
 from kit import machine, variants
-from kit.build import CompileError, build
 from kit.dry_run import dry_run
 from kit.ghosts import ghost
 from kit.graders.buffers import Buffer, compare
+from kit.graders.launching import compiles
 from kit.graders.paper import tell_report
-from kit.graders.step import Exercise, Mistake, Step, Stop, counted, stub_in
+from kit.graders.step import Exercise, Mistake, Step, counted, stub_in
 
 # ---- 04.1: count the variants of a list of launches
 # {what the case is about: launches (address, n, step)}. Sizes near 1, 16 and the ends of int32, and one pair whose order matters.
@@ -182,18 +182,6 @@ def _refuse_constexpr(kernel, trial):
         trial.case("the decorator")
 
 
-def _compiles(trial, kernel, args, ran, facts=None):
-    """Compile the kernel for these arguments; where Triton refuses it, end the trial with a problem that names the line."""
-    try:
-        return trial.call(build, kernel, *args, ran=ran, expect=CompileError)
-    except CompileError as error:
-        stub_in(error, trial.step)
-        told, _, line = str(error).split(": ", 1)[1].rstrip(".").partition(", in line ")
-        line = line.split(": ", 1)[-1] or kernel.__name__
-        trial.problem("answer", f"{ran}: {told}", {**(facts or {}), "told": told, "line": line}, ran=ran, where=f"line: {line}", got=told)
-        raise Stop from None
-
-
 def _row_launch(row_size, n_rows, step, counter):
     """The arguments of a request, on paper: rows of a tensor three times as wide, fresh output, a counter in the middle of others."""
     x = ghost((n_rows, row_size), torch.float16, (3 * row_size, 1))
@@ -212,7 +200,7 @@ def _small_rows(kernel, trial, n_rows, row_size, stride_x, step, counter):
     scalars = (stride_x, row_size, step, n_rows, 128)
     paper = (ghost(x.shape, torch.float16, x.strides), ghost(y.shape, torch.float16), ghost((1,), torch.int32), *scalars)
     facts = {"small": True, "kernel": kernel}
-    _compiles(trial, kernel, paper, ran)
+    compiles(trial, kernel, paper, ran)
     tell_report(trial, trial.call(dry_run, kernel, (n_rows,), *paper, ran=ran), ran, facts)
     memory = not trial.problems
     trial.call(_launch, kernel, (n_rows,), x.view, y.view, end.view, *scalars, ran=ran)
@@ -262,7 +250,7 @@ def _listed(classes):
 def _width_rows(kernel, trial, launches, ran, facts):
     """A problem when a variant loads x or stores y by less than 128 bits a thread, or takes more than one instruction for it."""
     for args in launches:
-        made = _compiles(trial, kernel, (*args, BLOCK_2), ran)
+        made = compiles(trial, kernel, (*args, BLOCK_2), ran)
         widths = {op: max(made.bits(op), default=0) for op in ("load", "store")}
         narrow = {op for op, bits in widths.items() if bits < 128}
         if narrow:
@@ -388,7 +376,7 @@ def _small_ring(kernel, trial, ring, delay, row_size, stride, step):
     args = (step, stride, row_size, delay, ring, 64)
     facts = {"kernel": kernel, "step": step, "delay": delay, "stride": stride, "ring": ring}
     paper = (ghost((ring, row_size), torch.float16, (stride, 1)), ghost((row_size,), torch.float16), *args)
-    _compiles(trial, kernel, paper, ran, facts)
+    compiles(trial, kernel, paper, ran, facts)
     report = trial.call(dry_run, kernel, (1,), *paper, ran=ran)
     tell_report(trial, report, ran, facts | {"memory": True})
     memory = not trial.problems

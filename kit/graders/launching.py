@@ -26,7 +26,7 @@ def compiles(trial, kernel, args, ran, facts=None):
         stub_in(error, trial.step)
         told, _, line = str(error).split(": ", 1)[1].rstrip(".").partition(", in line ")
         line = line.split(": ", 1)[-1] or kernel.__name__
-        trial.problem("answer", f"{ran}: {told}", {**(facts or {}), "told": told}, ran=ran, where=f"line: {line}", got=told)
+        trial.problem("answer", f"{ran}: {told}", {**(facts or {}), "told": told, "line": line}, ran=ran, where=f"line: {line}", got=told)
         raise Stop from None
 
 

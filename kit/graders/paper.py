@@ -12,6 +12,7 @@ from triton.runtime import JITFunction
 
 from kit.dry_run import Report, dry_run
 from kit.ghosts import ghost
+from kit.graders.noting import launches_through
 
 
 @dataclass
@@ -29,15 +30,10 @@ class Launch:
 
 @contextlib.contextmanager
 def on_paper():
-    """Inside, `kernel[grid](...)` is a dry run. Yields the list of Launches. Tensors on the meta device become ghosts.
-
-    `kernel[grid]` is the language's own way to launch, so its special method is replaced, for this thread's grader only: graders run in a
-    process of their own, one at a time.
-    """
+    """Inside, `kernel[grid](...)` is a dry run. Yields the list of Launches. Tensors on the meta device become ghosts."""
     launches = []
-    own = vars(JITFunction).get("__getitem__")
 
-    def launched(kernel, grid):
+    def launched(kernel, grid, before):
         def run(*args, **meta):
             args = [_ghost(value) for value in args]
             meta = {key: _ghost(value) for key, value in meta.items()}
@@ -46,14 +42,8 @@ def on_paper():
 
         return run
 
-    JITFunction.__getitem__ = launched
-    try:
+    with launches_through(launched):
         yield launches
-    finally:
-        if own is None:
-            del JITFunction.__getitem__
-        else:
-            JITFunction.__getitem__ = own
 
 
 def meta(shape, dtype, strides=None, offset=0):
