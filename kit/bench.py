@@ -9,7 +9,7 @@ import torch
 from triton.runtime import KernelInterface
 
 from kit import machine
-from kit.errors import BadInput, KitError, WrongType, expect_type, quoted
+from kit.errors import BadInput, KitError, WrongType, expect_type, no_times, quoted
 from kit.timing import METHODS, Row, Timing
 
 __all__ = ["METHODS", "Row", "Timing", "bench"]
@@ -55,10 +55,7 @@ def bench(
     if rounds < 1:
         raise BadInput(f"bench: rounds must be 1 or more; got {rounds}.")
     if not here.live:
-        raise KitError(
-            f"bench: {here.name} is simulated here, and a simulation has no times. Run it on a GPU, or put it into a function "
-            f"decorated with @kit.recorded, which replays what a GPU measured."
-        )
+        raise no_times("bench", here.name)
     from kit.bench_progress import Progress
     from kit.bench_run import measure
 

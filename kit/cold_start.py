@@ -15,7 +15,7 @@ import torch
 from triton import knobs
 
 from kit import machine, sources
-from kit.errors import BadInput, KitError, expect_type
+from kit.errors import BadInput, KitError, expect_type, no_times
 
 __all__ = ["disk_cache", "milliseconds", "phases"]
 
@@ -83,4 +83,4 @@ def disk_cache(folder=None, *, off=False):
 def _expect_gpu(verb):
     here = machine.current()
     if not here.live:
-        raise KitError(f"{verb}: {here.name} is simulated here, and a simulation has no times. Run it on a GPU, or use @kit.recorded.")
+        raise no_times(verb, here.name)

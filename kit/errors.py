@@ -62,3 +62,11 @@ def expect_kernel(kernel, *, verb):
             f"Put @triton.jit on the line above its def."
         )
     raise WrongType(f"{verb}: kernel must be a function decorated with @triton.jit; got {quoted(kernel)} ({type(kernel).__name__}).")
+
+
+def no_times(verb, name):
+    """The KitError of a verb that was asked for times on the simulated GPU `name`."""
+    return KitError(
+        f"{verb}: {name} is simulated here, and a simulation has no times. Run it on a GPU, or put it into a function decorated with "
+        f"@kit.recorded, which replays what a GPU measured."
+    )

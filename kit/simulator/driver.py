@@ -20,7 +20,7 @@ from triton.compiler import compile as triton_compile
 from triton.compiler.compiler import make_backend
 from triton.runtime import driver as triton_driver
 
-from kit.errors import KitError
+from kit.errors import no_times
 from kit.simulator import descriptors, launch, tuning
 from kit.simulator.reader import Unsupported
 
@@ -171,10 +171,7 @@ class SimulatedDriver:
 
     def get_device_interface(self):
         """What `triton.testing.do_bench` asks for, to time launches: a simulation has no times."""
-        raise KitError(
-            f"do_bench: cuda:{self.target.arch} is simulated here, and a simulation has no times. Run it on a GPU, or put it "
-            f"into a function decorated with @kit.recorded, which replays what a GPU measured."
-        )
+        raise no_times("do_bench", f"cuda:{self.target.arch}")
 
     def get_active_torch_device(self):
         import torch

@@ -84,6 +84,11 @@ def test_a_doubtful_row_is_questioned(more, words):
     assert words in repr(timing)
 
 
+@pytest.mark.parametrize(("share", "asked"), [(1.01, 0), (1.06, 1)])
+def test_the_ceiling_has_a_little_room(share, asked):
+    assert len(row(samples=[100.0] * 9, bytes=share * 4e8, copy_ceiling=4e12).questions) == asked
+
+
 def test_a_sound_row_is_not_questioned():
     sound = row(samples=[12.0] * 9, host_us=3.0, bytes=1e7, copy_ceiling=4e12)
     assert not sound.questions
@@ -219,6 +224,70 @@ def test_a_simulation_is_not_timed():
     machine.start()
     with pytest.raises(KitError, match="is simulated here, and a simulation has no times"):
         bench(double, torch.ones(4), reference=double)
+
+
+# ---- The rounds, with a clock of our own in the GPU's place
+@pytest.fixture
+def turns(monkeypatch):
+    """A machine that says it is live, and clocks that note their turns: a call of `name` takes as many µs as its name has letters."""
+    from kit import bench_run, ceilings
+
+    noted = []
+
+    class Clock:
+        def __init__(self, fn, args, method, cold):
+            self.fn, self.cold, self.host_us = fn, cold, 1.0
+
+        def round(self):
+            noted.append(self.fn.__name__)
+            return [20.0 * len(self.fn.__name__)]
+
+    live = machine.Machine("cpu", "a GPU", True, "cuda:90", None, 10**9, 132, {"triton": "0", "torch": "0"})
+    monkeypatch.setattr(machine, "_current", live)
+    monkeypatch.setattr(bench_run, "_Clock", Clock)
+    monkeypatch.setattr(ceilings, "copy_ceiling", lambda: 4e12)
+    return noted
+
+
+def twice(x):
+    return x + x
+
+
+def test_contenders_take_turns_and_the_order_alternates(turns):
+    timing = bench({"double": double, "twice": twice}, torch.ones(4), rounds=4, bytes=1e6)
+    assert turns == ["double", "twice", "twice", "double"] * 2
+    assert timing.ratio("double", "twice").median == pytest.approx(6 / 5)
+    assert timing.gpu == "a GPU" and timing and all(row.checked for row in timing)
+
+
+def test_every_shape_is_checked_before_it_is_timed(turns):
+    def wrong_from_8(x):
+        return 2 * x if len(x) < 8 else x
+
+    with pytest.raises(KitError, match="wrong_from_8 is not the reference at n=8"):
+        bench({"double": double, "wrong_from_8": wrong_from_8}, make=lambda n: torch.ones(n), over={"n": [4, 8]}, rounds=1)
+    assert turns == ["double", "wrong_from_8"]  # at n = 4 only
+
+
+def test_a_sweep_has_a_row_for_each_shape_and_contender(turns):
+    timing = bench({"double": double, "twice": twice}, make=lambda n, m: torch.ones(n, m), over={"n": [2, 4], "m": [1, 3]}, rounds=1)
+    assert timing.shapes == [{"n": n, "m": m} for n in (2, 4) for m in (1, 3)]
+    assert len(timing) == 8
+
+
+def test_an_interrupt_keeps_the_shapes_that_are_done(turns, monkeypatch):
+    from kit import bench_run
+
+    step = bench_run._Clock.round
+
+    def interrupted(clock):
+        if len(turns) == 2:
+            raise KeyboardInterrupt
+        return step(clock)
+
+    monkeypatch.setattr(bench_run._Clock, "round", interrupted)
+    timing = bench({"double": double, "twice": twice}, make=lambda n: torch.ones(n), over={"n": [2, 4]}, rounds=1)
+    assert timing.shapes == [{"n": 2}] and "stopped at 2 of 4" in repr(timing)
 
 
 # ---- On a GPU
