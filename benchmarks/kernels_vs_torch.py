@@ -53,7 +53,7 @@ def cases():
             lambda x: 2 * x.nbytes,
         ),
         "rope": (
-            {"triton": rope.rope, "per head": rope.rope_per_head, "eager": eager_rope, "compile": compiled(eager_rope)},
+            {"triton": rope.rope, "eager": eager_rope, "compile": compiled(eager_rope)},
             lambda tokens: (half(tokens, HEADS, SIZE), half(tokens, SIZE // 2), half(tokens, SIZE // 2)),
             lambda x, cos, sin: 2 * x.nbytes + cos.nbytes + sin.nbytes,
         ),

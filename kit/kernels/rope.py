@@ -1,8 +1,9 @@
 """Rotary embedding: each head's first and second half are turned by an angle that depends on the token.
 
-`rope_reference`         the truth, in float32
-`rope_per_head`          grid (tokens, heads): a program turns one head of one token, and reads its cosines and sines for that alone
-`rope`                   a program turns a tile of tokens and heads, and reads each cosine and sine once
+`rope_reference`  the truth, in float32
+`rope`            a program turns a tile of tokens and heads, and reads each cosine and sine once
+
+A program a head, which reads them anew for each, is the faulty version: lesson 08 has it.
 """
 
 import torch
@@ -15,36 +16,6 @@ def rope_reference(x, cos, sin):
     first, second = x.float().chunk(2, dim=-1)
     cos, sin = cos.float()[:, None], sin.float()[:, None]
     return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1).to(x.dtype)
-
-
-@triton.jit
-def rope_per_head_kernel(
-    x_ptr,  # (tokens, heads, 2 * half)
-    cos_ptr,  # (tokens, half), contiguous
-    sin_ptr,  # (tokens, half), contiguous
-    y_ptr,  # (tokens, heads, 2 * half), contiguous
-    stride_xt,
-    stride_xh,
-    half,  # elements of half a head
-    BLOCK_D: tl.constexpr,  # half or more
-):
-    """y = x turned by (cos, sin); one program owns one head of one token."""
-    pid_t = tl.program_id(0).to(tl.int64)
-    pid_h = tl.program_id(1)
-    n_heads = tl.num_programs(1)
-
-    offs_d = tl.arange(0, BLOCK_D)
-    mask_d = offs_d < half
-    x_ptrs = x_ptr + pid_t * stride_xt + pid_h * stride_xh + offs_d
-    y_ptrs = y_ptr + (pid_t * n_heads + pid_h) * 2 * half + offs_d
-
-    cos = tl.load(cos_ptr + pid_t * half + offs_d, mask=mask_d).to(tl.float32)
-    sin = tl.load(sin_ptr + pid_t * half + offs_d, mask=mask_d).to(tl.float32)
-    first = tl.load(x_ptrs, mask=mask_d).to(tl.float32)
-    second = tl.load(x_ptrs + half, mask=mask_d).to(tl.float32)
-
-    tl.store(y_ptrs, first * cos - second * sin, mask=mask_d)
-    tl.store(y_ptrs + half, second * cos + first * sin, mask=mask_d)
 
 
 @triton.jit
@@ -83,15 +54,6 @@ def rope_kernel(
 
     tl.store(y_ptrs, first * cos - second * sin, mask=mask)
     tl.store(y_ptrs + half, second * cos + first * sin, mask=mask)
-
-
-def rope_per_head(x, cos, sin):
-    """The rotary embedding with one program a head; the last axis of x, and cos and sin, are contiguous."""
-    tokens, heads, size = x.shape
-    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    BLOCK_D = triton.next_power_of_2(size // 2)
-    rope_per_head_kernel[(tokens, heads)](x, cos, sin, y, x.stride(0), x.stride(1), size // 2, BLOCK_D=BLOCK_D, num_warps=1)
-    return y
 
 
 def rope_tile(tokens, heads, size):
