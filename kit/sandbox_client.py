@@ -20,6 +20,7 @@ from kit.sandbox_memory import default_limit, taken
 from kit.sandbox_process import cwd
 
 START_LIMIT = 180.0  # seconds: torch from a cold network disk
+DUMP_LIMIT = 10.0  # seconds for a child whose time is up to write down where it is, on a busy machine
 END_LIMIT = 30.0  # seconds from the kill to the end: a GPU's driver may have to free much
 _KEPT = 1 << 17  # bytes of output kept from the start, and as many from the end
 
@@ -132,7 +133,7 @@ class _Watch:
             if not self.until(lambda: self.status is not None, self.timeout, self.over_memory):
                 self.killed_for = "memory" if self.over_memory() else "time"
                 if self.killed_for == "time":  # the child writes down where it is
-                    self.until(lambda: self.status is not None or self.dumped(), 3.0)
+                    self.until(lambda: self.status is not None or self.dumped(), DUMP_LIMIT)
             self.kill()
             self.until(lambda: self.status is not None, END_LIMIT)
             if self.status is None:
