@@ -12,7 +12,7 @@ from kit import machine
 from kit.build import build
 from kit.graders import STEPS, ex04_specialization
 from kit.graders.ex04_specialization import CASES, TRACE, class_of, variants_of
-from kit.graders.step import Trial
+from kit.graders.step import Stop, Trial
 from kit.tests.banks import RIGHT, WRONG, module_of
 from kit.variants import classes
 
@@ -90,7 +90,7 @@ def test_a_listed_constexpr_is_told_also_where_the_disk_cache_would_let_it_pass(
     build(triton.jit(body), *launch, BLOCK=8192)
     listed = triton.jit(body, do_not_specialize=["BLOCK"])
     trial = Trial(STEPS["04.2"])
-    with pytest.raises(ex04_specialization.Stop):
+    with pytest.raises(Stop):
         ex04_specialization.grade_rows(listed, trial)
     assert "BLOCK is a constexpr" in trial.problems[0].text and trial.problems[0].cause
 
