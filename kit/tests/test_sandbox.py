@@ -450,6 +450,15 @@ def test_nothing_outlives_a_notebook_that_is_killed(tmp_path):
     assert [path for path in tmp_path.glob("kit-sandbox*") if path.is_dir()] == []
 
 
+@pytest.fixture
+def interruptible():
+    """A process started in the background of a shell ignores SIGINT, and so would this test."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_the_child():
     sandbox("1")
     timer = threading.Timer(0.5, ctypes.pythonapi.PyErr_SetInterrupt)
