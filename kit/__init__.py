@@ -12,6 +12,7 @@ from kit.practice import check, hint
 from kit.progress import progress
 from kit.recording import recorded
 from kit.sandbox import register_magics, sandbox
+from kit.shapes import shapes
 from kit.watch import watch
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "progress",
     "recorded",
     "sandbox",
+    "shapes",
     "start",
     "watch",
 ]

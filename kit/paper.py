@@ -49,6 +49,7 @@ class Paper:
         self.program = program
         self.grid = (*grid, 1, 1)[:3]
         self.total = math.prod(self.grid)
+        program.kernel.parameter_names = [name for name, _, _ in arguments]  # the IR has another one for an argument bound to a second name
         self.tensors, self.values = bind(program, [(name, kind, _on_paper(value)) for name, kind, value in arguments])
         largest = max([1, *(math.prod(kind.shape) for kind in program.types)])
         self.batch = max(1, (1 << 17) // largest)

@@ -176,7 +176,7 @@ class Telling:
         found = []
         for name, (size, written) in self.footprints.outputs().items():
             tensor = self.tensors[name]
-            if size != tensor.dtype.itemsize:
+            if size != tensor.dtype.itemsize or not tensor.numel():
                 continue
             start = (tensor.data_ptr() - self.memory.by_argument[name].base) // size
             seen = written.as_strided(tuple(tensor.shape), tuple(tensor.stride()), start)

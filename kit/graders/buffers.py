@@ -1,71 +1,12 @@
-"""Buffers that show what was written where it should not be, or never written at all: guard cells around, poison inside."""
+"""What a grader tells of a Buffer (kit/shapes_buffer.py): cells that were overwritten around it, wrong and missing values inside."""
 
 from __future__ import annotations
 
-import math
+from kit.shapes_buffer import GUARD, OUTSIDE, RIGHT, UNWRITTEN, WRONG, Buffer, strides_of
 
-import torch
-
-from kit import machine
-
-GUARD = 2048  # cells in front and behind: a tile past the end still lands in them
+__all__ = ["GUARD", "NAMES", "OUTSIDE", "RIGHT", "UNWRITTEN", "WRONG", "Buffer", "cells_picture", "compare", "strides_of"]
 SHOWN = 512  # cells of a picture
-RIGHT, WRONG, UNWRITTEN, OUTSIDE = range(4)
 NAMES = ("right, or not to be written", "wrong", "never written", "outside, overwritten")
-_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-# Of inputs, around and between their elements, and of outputs, in every cell: two values, so that poison that was read
-# is not taken for unwritten.
-_INPUT_POISON, _OUTPUT_POISON = (-66, math.inf), (-77, math.nan)
-
-
-def strides_of(shape, wider=None):
-    """Row-major strides of `shape`, or of a view of it inside a parent of the shape `wider`."""
-    shape = wider or shape
-    return tuple(math.prod(max(n, 1) for n in shape[i + 1 :]) for i in range(len(shape)))
-
-
-class Buffer:
-    """A tensor inside a larger allocation: `view` is what the kernel gets, and every cell around and between holds poison.
-
-    With `values` the view holds these, as an input; without, it is poisoned too, as an output. Poison is a value that no case uses.
-    """
-
-    def __init__(self, shape, dtype, *, values=None, wider=None, offset=GUARD):
-        self.shape, self.dtype = tuple(shape), dtype
-        self.strides = strides_of(shape, wider)
-        span = 1 + sum((n - 1) * s for n, s in zip(shape, self.strides, strict=True)) if math.prod(shape) else 0
-        self.offset = offset
-        poison = (_OUTPUT_POISON if values is None else _INPUT_POISON)[dtype.is_floating_point]
-        self.parent = torch.full((offset + span + GUARD,), poison, dtype=dtype, device=machine.current().device)
-        self.view = self.parent.as_strided(self.shape, self.strides, offset)
-        if values is not None:
-            self.view.copy_(values)
-        self.before = self.parent.view(_BITS[dtype.itemsize]).clone()
-
-    def states(self, expected=None):
-        """The state of each cell of the parent, flat. `expected` is what the view should hold; None: nothing should be written."""
-        now = self.parent.view(_BITS[self.dtype.itemsize])
-        changed = now != self.before
-        states = torch.where(changed, OUTSIDE, RIGHT)
-        if expected is not None and expected.numel():
-            inside = states.as_strided(self.shape, self.strides, self.offset)
-            wanted = expected.to(self.view.device, self.dtype)
-            same = torch.isclose(self.view.double(), wanted.double(), rtol=1e-5, atol=1e-6)
-            written = changed.as_strided(self.shape, self.strides, self.offset)
-            inside.copy_(torch.where(same, RIGHT, torch.where(written, WRONG, UNWRITTEN)))
-        return states.cpu()
-
-    def index_of(self, cell):
-        """The view's index tuple at flat cell `cell` of the parent, or None where it lies outside."""
-        left, index = cell - self.offset, []
-        if left < 0:
-            return None
-        for n, s in zip(self.shape, self.strides, strict=True):
-            index.append(left // s)
-            left -= index[-1] * s
-            if index[-1] >= n:
-                return None
-        return tuple(index) if left == 0 else None
 
 
 def cells_picture(title, states, center, first, names=NAMES):

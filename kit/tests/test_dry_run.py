@@ -236,3 +236,21 @@ def test_ghost_bad_input(arguments, error, words):
 def test_dry_run_bad_input(call, error, words):
     with pytest.raises(error, match=words):
         call(kit.ghost(1, torch.int32))
+
+
+@triton.jit
+def renamed_kernel(a_ptr, b_ptr, n, BLOCK: tl.constexpr):
+    x_ptr = a_ptr
+    out_ptr = b_ptr
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + offs, tl.load(x_ptr + offs), mask=offs < n - 1)
+
+
+def test_an_argument_bound_to_a_second_name_is_told_by_its_own():
+    report = kit.dry_run(renamed_kernel, (1,), kit.ghost(100, torch.float32), torch.zeros(100), 100, BLOCK=128)
+    assert {finding.argument for finding in report.findings} == {"a_ptr", "b_ptr"}, report.findings
+
+
+def test_an_output_of_no_elements_is_no_finding():
+    report = kit.dry_run(renamed_kernel, (1,), kit.ghost(128, torch.float32), torch.zeros(0), 1, BLOCK=128)
+    assert report and not report.told("fragile")

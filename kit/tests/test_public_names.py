@@ -17,6 +17,7 @@ NAMES = [
     "progress",
     "recorded",
     "sandbox",
+    "shapes",
     "start",
     "watch",
 ]
