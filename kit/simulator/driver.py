@@ -79,7 +79,7 @@ def warp_plan(ttgir, ptx, source, metadata, file=None):
     if metadata.num_ctas > 1:
         raise Unsupported("the simulated GPU does not run a program of several thread blocks warp by warp.")
     try:
-        return Plan(ttgir, ptx, metadata.num_warps, file)
+        return _fusing(Plan(ttgir, ptx, metadata.num_warps, file), metadata)
     except Unsupported:
         if metadata.num_stages <= 1:
             raise
@@ -89,7 +89,13 @@ def warp_plan(ttgir, ptx, source, metadata, file=None):
     with knobs.compilation.scope():
         knobs.compilation.listener = None
         plain = triton_compile(source, target=target, options=options | {"num_stages": 1})
-    return Plan(plain.asm["ttgir"], plain.asm["ptx"], metadata.num_warps, file)
+    return _fusing(Plan(plain.asm["ttgir"], plain.asm["ptx"], metadata.num_warps, file), metadata)
+
+
+def _fusing(plan, metadata):
+    """`plan`, its products and sums fused as the launch options say."""
+    plan.program.fuses = getattr(metadata, "enable_fp_fusion", True)
+    return plan
 
 
 def _frozen(value):

@@ -4,6 +4,8 @@ import re
 
 import pytest
 import torch
+import triton
+import triton.language as tl
 
 from kit import machine
 from kit.simulator import fusion
@@ -39,6 +41,22 @@ def test_not_when_the_launch_switches_it_off():
     program = read_program(compiled.asm["ttir"])
     program.fuses = False
     assert fusion.fusions(program) == {}
+
+
+@triton.jit
+def multiply_add_in_place_kernel(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    mask = offs < n
+    x, y, z = (tl.load(x_ptr + offs, mask=mask), tl.load(y_ptr + offs, mask=mask), tl.load(z_ptr + offs, mask=mask))
+    tl.store(x_ptr + offs, x * y - z, mask=mask)
+
+
+@pytest.mark.parametrize("fuses", [True, False])
+def test_a_kernel_that_runs_warp_by_warp_fuses_as_its_launch_says(fuses):
+    step = torch.finfo(torch.float32).eps
+    x = torch.full((100,), 1 + step)
+    multiply_add_in_place_kernel[(1,)](x, x.clone(), torch.full((100,), 1 + 2 * step), 100, BLOCK=128, enable_fp_fusion=fuses)
+    assert x.unique().tolist() == [step**2 if fuses else 0]
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
