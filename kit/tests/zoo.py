@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kit.tests import zoo_casts, zoo_control, zoo_elementwise, zoo_fused, zoo_memory, zoo_products, zoo_rows, zoo_tutorials
+from kit.tests import zoo_casts, zoo_control, zoo_elementwise, zoo_fused, zoo_memory, zoo_numerics, zoo_products, zoo_rows, zoo_tutorials
 
 CASES = [
     case
-    for part in (zoo_elementwise, zoo_fused, zoo_casts, zoo_rows, zoo_products, zoo_control, zoo_memory, zoo_tutorials)
+    for part in (zoo_elementwise, zoo_fused, zoo_casts, zoo_rows, zoo_numerics, zoo_products, zoo_control, zoo_memory, zoo_tutorials)
     for case in part.CASES
 ]

@@ -20,7 +20,7 @@ from pathlib import Path
 
 SOLUTIONS = Path(__file__).resolve().parents[3] / "solutions"
 BLOCK = re.compile(r"^(?P<indent>[ \t]*)# BEGIN SOLUTION (?P<stub>.*)\n(?P<body>(?:.*\n)*?)[ \t]*# END SOLUTION[ \t]*$", re.MULTILINE)
-HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n"
+HEAD = "import torch\nimport triton\nimport triton.language as tl\n\nimport kit\n\n"
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,11 @@ class Answer:
     blocks: tuple
     cause: str = ""
     about: str = ""
+    before: str | None = None  # what stands above the cell; None: the solved cells whose functions it uses
 
     @property
     def source(self):
-        """The step's cell with this answer in it."""
+        """The step's cell with this answer in it, below the cells that it needs."""
         cell = cell_of(self.step)
         given = iter(self.blocks)
 
@@ -45,7 +46,24 @@ class Answer:
 
         source = BLOCK.sub(put, cell)
         assert next(given, "none") == "none", f"{self.step} {self.name}: more blocks than the cell has"
-        return HEAD + source + "\n"
+        return HEAD + (above(self.step) if self.before is None else self.before) + source + "\n"
+
+
+def solved(step):
+    """The step's cell with its own solution, without the markers."""
+    return BLOCK.sub(lambda match: match["body"].rstrip("\n"), cell_of(step)) + "\n\n"
+
+
+def above(step):
+    """The solved cells above the step's whose functions it uses, and those that they use."""
+    lesson, part = step.split(".")
+    found, text = "", cell_of(step)
+    for number in range(int(part) - 1, 0, -1):
+        cell = solved(f"{lesson}.{number}")
+        defined = set(re.findall(r"^def (\w+)", cell, re.MULTILINE)) - set(re.findall(r"^def (\w+)", text, re.MULTILINE))
+        if any(re.search(rf"\b{name}\b", text) for name in defined):
+            found, text = cell + found, cell + text
+    return found
 
 
 def cell_of(step):
@@ -60,7 +78,7 @@ def cell_of(step):
 
 def unsolved(step):
     """The step's cell as the exercise has it: every block a stub."""
-    return HEAD + BLOCK.sub(lambda match: match["indent"] + match["stub"], cell_of(step)) + "\n"
+    return HEAD + above(step) + BLOCK.sub(lambda match: match["indent"] + match["stub"], cell_of(step)) + "\n"
 
 
 def module_of(source, folder):
