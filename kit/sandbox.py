@@ -17,7 +17,7 @@ import textwrap
 from functools import reduce
 from operator import or_
 
-from kit import machine, sandbox_client, sources
+from kit import machine, sandbox_client, sandbox_queue, sources
 from kit.errors import BadInput, KitError, WrongType, quoted
 from kit.outcome import KINDS, Line, Outcome
 from kit.sandbox_client import Job, Text
@@ -107,9 +107,9 @@ def _run(texts, hidden, timeout, memory, origins=None, payload=None, has_payload
         raise KitError("sandbox: this code already runs in a sandbox. Call sandbox from the notebook itself.")
     here = machine.current()
     job = Job(texts, here.target, here.live, hidden, origins or {}, payload, has_payload)
-    if here.live:
+    if here.live or os.environ.get("KIT_QUEUE"):
         warm()  # its start is no part of the turn
-        with turn(_gpu_name()):
+        with turn(_gpu_name()) if here.live else turn("cores", turns=sandbox_queue.cores()):
             ended = sandbox_client.run(job, timeout, memory)
     else:
         ended = sandbox_client.run(job, timeout, memory)

@@ -485,10 +485,10 @@ def test_a_sandbox_in_a_sandbox_is_refused():
 
 # ---- the queue
 def test_turns_on_a_gpu_exclude_each_other_and_waiting_has_a_limit(monkeypatch, tmp_path):
-    monkeypatch.setattr(sandbox_queue.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("KIT_QUEUE", str(tmp_path))
     with sandbox_queue.turn("gpu-1"):
         with (
-            pytest.raises(KitError, match=r"other sandbox runs have held the GPU for 0.2 s. Run the cell again"),
+            pytest.raises(KitError, match=r"other sandbox runs have held the machine for 0.2 s. Run the cell again"),
             sandbox_queue.turn("gpu-1", 0.2),
         ):
             pass
@@ -498,20 +498,50 @@ def test_turns_on_a_gpu_exclude_each_other_and_waiting_has_a_limit(monkeypatch, 
         pass
 
 
-def test_a_holder_that_dies_gives_its_turn_back(tmp_path):
-    code = f"import sys, time, tempfile\nsys.path.insert(0, {str(pathlib.Path(__file__).parents[2])!r})\n"
-    code += f"tempfile.tempdir = {str(tmp_path)!r}\n"
+def test_there_are_as_many_turns_as_asked_for(monkeypatch, tmp_path):
+    monkeypatch.setenv("KIT_QUEUE", str(tmp_path))
+    with sandbox_queue.turn("cores", turns=2), sandbox_queue.turn("cores", turns=2):
+        with pytest.raises(KitError), sandbox_queue.turn("cores", 0.2, turns=2):
+            pass
+    with pytest.raises(ZeroDivisionError), sandbox_queue.turn("cores", 0.2, turns=2):
+        raise ZeroDivisionError
+    with sandbox_queue.turn("cores", 0.2, turns=2), sandbox_queue.turn("cores", 0.2, turns=2):
+        pass
+
+
+def test_users_share_a_queue_whatever_their_tmpdir(monkeypatch, tmp_path):
+    monkeypatch.delenv("KIT_QUEUE", raising=False)
+    before = sandbox_queue.folder()
+    monkeypatch.setattr(sandbox_queue.tempfile, "tempdir", str(tmp_path))
+    assert sandbox_queue.folder() == before == "/tmp"
+
+
+def test_simulated_runs_queue_where_a_folder_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("KIT_QUEUE", str(tmp_path))
+    monkeypatch.setattr(sandbox_queue, "cores", lambda: 1)
+    assert sandbox("6 * 7").value == 42
+    with sandbox_queue.turn("cores"):
+        took = []
+        thread = threading.Thread(target=lambda: took.append(sandbox("6 * 7").value))
+        thread.start()
+        thread.join(1)
+        assert thread.is_alive() and took == []
+    thread.join(60)
+    assert took == [42]
+
+
+def test_a_holder_that_dies_gives_its_turn_back(monkeypatch, tmp_path):
+    monkeypatch.setenv("KIT_QUEUE", str(tmp_path))
+    code = f"import sys, time\nsys.path.insert(0, {str(pathlib.Path(__file__).parents[2])!r})\n"
     code += "from kit.sandbox_queue import turn\nwith turn('gpu'):\n    print('held', flush=True)\n    time.sleep(60)"
     holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert holder.stdout.readline() == "held\n"
     threading.Timer(0.3, holder.kill).start()
     began = time.monotonic()
-    before, sandbox_queue.tempfile.tempdir = sandbox_queue.tempfile.tempdir, str(tmp_path)
     try:
         with sandbox_queue.turn("gpu", 10):
             assert 0.1 < time.monotonic() - began < 5
     finally:
-        sandbox_queue.tempfile.tempdir = before
         holder.wait()
 
 
