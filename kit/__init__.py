@@ -4,6 +4,7 @@ from kit.bench import bench
 from kit.build import build
 from kit.dry_run import dry_run
 from kit.evidence import claim
+from kit.examine import examine
 from kit.explore import explore
 from kit.generated import generated
 from kit.ghosts import ghost
@@ -21,6 +22,7 @@ __all__ = [
     "check",
     "claim",
     "dry_run",
+    "examine",
     "explore",
     "generated",
     "ghost",

@@ -33,7 +33,7 @@ def dry_run(kernel, grid, *args, **meta):
     values, options = compiling.bind(kernel, args, meta, verb="dry_run", device=here.device)
     grid = _checked_grid(grid, dict(zip(kernel.arg_names, values, strict=True)))
     chosen = None if chosen is None else _checked_programs(chosen, grid)
-    findings = _grid_findings(grid, here.limits)
+    findings = grid_findings(grid, here.limits)
     compiled = compiling.compiled(kernel, values, options, verb="dry_run")
     program = read_program(compiled.asm["ttir"], kernel.fn.__code__.co_filename)
     arguments = live_arguments(list(compiled.src.signature.items()), values)
@@ -121,7 +121,7 @@ def _checked_grid(grid, arguments):
     return tuple(given)
 
 
-def _grid_findings(grid, limits):
+def grid_findings(grid, limits):
     """The grid alone: what the driver refuses, what Triton's launcher skips, what has no work."""
     axes = "xyz"
     full = (*grid, 1, 1)[:3]

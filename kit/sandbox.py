@@ -26,7 +26,7 @@ from kit.sandbox_queue import turn
 from kit.sandbox_reading import outcome_of
 from kit.source_text import names_used
 
-__all__ = ["KINDS", "Line", "Outcome", "register_magics", "run_source", "sandbox", "warm"]
+__all__ = ["KINDS", "Line", "Outcome", "register_magics", "run_cell", "run_source", "sandbox", "warm"]
 
 TIMEOUT = 20.0
 _FUTURE = reduce(or_, (getattr(__future__, name).compiler_flag for name in __future__.all_feature_names))
@@ -70,6 +70,15 @@ def run_source(source, *, timeout=TIMEOUT, memory=None, payload=None):
     except (TypeError, ValueError, RecursionError) as error:
         raise BadInput(f"run_source: payload must be what JSON holds (numbers, strings, lists, dicts); {error}.") from None
     return _run([Text("cell", source)], {}, timeout, memory, payload=payload, has_payload=True)
+
+
+def run_cell(text, namespace, *, timeout=TIMEOUT, memory=None, verb="run_cell"):
+    """Run the program `text` in a child and return its Outcome, as `sandbox` does; `namespace` holds the objects that it may name.
+
+    Raises BadInput, in the name of `verb`, for limits that cannot be used, and for an object that cannot be sent, such as a tensor.
+    """
+    _expect_limits(timeout, memory, verb)
+    return _run_cell(text, namespace, timeout, memory)
 
 
 def register_magics(ipython):

@@ -10,6 +10,7 @@ NAMES = [
     "check",
     "claim",
     "dry_run",
+    "examine",
     "explore",
     "generated",
     "ghost",

@@ -1,0 +1,109 @@
+"""`sweep`: every combination told, refusals kept as rows, an interrupted sweep that keeps what it has, the panel over it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from kit import machine, workbench
+from kit.errors import BadInput
+from kit.workbench import sweep
+
+gpu = machine.start()
+
+
+@triton.jit
+def scale_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    tl.store(out_ptr + offs, tl.load(x_ptr + offs, mask=mask) * 2, mask=mask)
+
+
+def make_args(n):
+    return torch.randn(n, device=gpu.device), torch.empty(n, device=gpu.device), n
+
+
+def grid(meta):
+    return (triton.cdiv(meta["n"], meta["BLOCK"]),)
+
+
+@pytest.fixture(scope="module")
+def tried():
+    return sweep(scale_kernel, make_args, grid, sizes={"n": [1000, 2**20]}, BLOCK=[1024, 8192], num_warps=[1, 4])
+
+
+def test_each_combination_is_a_row(tried):
+    assert tried and len(tried) == 8
+    assert tried.axes == {"n": [1000, 2**20], "BLOCK": [1024, 8192], "num_warps": [1, 4]}
+    row = tried.row(n=2**20, BLOCK=1024, num_warps=4)
+    assert row.programs == 1024 and row.loads == (128,) and not row.spills and row.resident > 0
+    assert tried.row(n=1000, BLOCK=1024, num_warps=4).loads == (32,)
+    assert [record["BLOCK"] for record in tried.table()[:4]] == [1024, 1024, 8192, 8192]
+
+
+def test_variants_are_counted_over_sizes_and_knobs(tried):
+    assert tried.variants == 8  # 1,000 is no multiple of 16, 2^20 is; each pair of knobs compiles both
+    same = sweep(scale_kernel, make_args, grid, sizes={"n": [2**10, 2**20]}, BLOCK=1024)
+    assert same.variants == 1
+
+
+def test_spills_are_seen_and_the_panel_shows_where(tried):
+    assert tried.row(n=2**20, BLOCK=8192, num_warps=1).spills > 0
+    panel = tried.panel()
+    panel.set(n=2**20, BLOCK=8192, num_warps=1)
+    assert "✗ registers" in panel.sentence and "spilled" in repr(panel)
+    panel.set(num_warps=4)
+    assert "✓ registers" in panel.sentence
+
+
+def test_a_combination_that_does_not_compile_is_a_row_that_says_why():
+    found = sweep(scale_kernel, make_args, grid, sizes={"n": 100}, BLOCK=[100, 128])
+    assert not found
+    assert "power of 2" in found.row(BLOCK=100).refused
+    assert found.row(BLOCK=128).registers
+    assert "refused" in repr(found) and "power of 2" in found._repr_html_()
+    assert "refused" in found.panel().sentence
+
+
+def test_a_knob_that_is_computed_is_no_axis():
+    found = sweep(scale_kernel, make_args, grid, sizes={"n": [100, 2000]}, BLOCK=lambda meta: triton.next_power_of_2(meta["n"]))
+    assert list(found.axes) == ["n"]
+    assert [row.programs for row in found] == [1, 1]
+
+
+def test_an_interrupted_sweep_keeps_what_is_done(monkeypatch):
+    calls = []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return original(*args)
+
+    original = workbench._tried
+    monkeypatch.setattr(workbench, "_tried", interrupted)
+    found = sweep(scale_kernel, make_args, grid, sizes={"n": [100, 200, 300]}, BLOCK=[128, 256])
+    assert len(found) == 3
+    assert found.note == "stopped at 3 of 6"
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"BLOCK": []}, "BLOCK has no values"),
+        ({"BLOCK": list(range(3000))}, "at most 2,000"),
+        ({"sizes": {}}, "sizes must be"),
+        ({"BLOCKS": 3}, "takes no BLOCKS"),
+    ],
+)
+def test_bad_input_names_the_argument(changed, words):
+    given = {"sizes": {"n": [100]}, "BLOCK": 128, **changed}
+    with pytest.raises(BadInput, match=words):
+        sweep(scale_kernel, make_args, grid, **given)
+
+
+def test_a_row_that_is_not_one_is_refused_by_name(tried):
+    with pytest.raises(BadInput, match="2 combinations fit"):
+        tried.row(n=1000, BLOCK=1024)
