@@ -12,11 +12,14 @@ READY := .venv/.ready
 endif
 BASE_PYTHON ?= python3
 
-.PHONY: help lab test record fresh exercises regress lint FORCE
+.PHONY: help lab test check browser slides record fresh exercises regress lint FORCE
 
 help:
 	@echo 'make lab         set up, then open JupyterLab on notebooks/00_start_here.ipynb'
 	@echo 'make test        set up, then everything that CI runs'
+	@echo 'make check       before a workshop: is this machine ready? LEARNERS=20 for so many people on it'
+	@echo 'make browser     every notebook in JupyterLab in a real browser: runs, moves, can be read by all'
+	@echo 'make slides      mark what is a slide in notebooks/'
 	@echo 'make record      on a GPU: run all notebooks live, write kit/recordings/'
 	@echo 'make fresh       run notebooks/ and solutions/ from the top and store their outputs'
 	@echo 'make exercises   make exercises/ from solutions/'
@@ -29,6 +32,15 @@ lab: $(READY)
 
 test: $(READY)
 	@$(RUN) scripts/test.py
+
+check: $(READY)
+	@$(RUN) scripts/check.py $(if $(LEARNERS),--learners $(LEARNERS))
+
+browser: $(READY)
+	@$(RUN) scripts/browse.py
+
+slides: $(READY)
+	@$(RUN) scripts/slides.py
 
 record: $(READY)
 	@$(RUN) scripts/record.py

@@ -8,7 +8,9 @@ A style is a few words of STYLES. Colours have symbols beside them.
 
 from __future__ import annotations
 
+import html
 import math
+import os
 from dataclasses import dataclass, replace
 
 from kit.errors import BadInput, WrongType, quoted
@@ -108,4 +110,12 @@ class Picture:
     def _repr_mimebundle_(self, include=None, exclude=None):
         from kit.drawing import still
 
-        return {"text/plain": repr(self), "image/png": still(self)}, {"image/png": {"alt": self.alt, "width": WIDTH}}
+        data = {"text/plain": repr(self), "image/png": still(self)}
+        if not os.environ.get("KIT_NOTEBOOK"):  # set where outputs are stored or compared: there the PNG is the one form
+            data["text/html"] = as_html(data["image/png"], self.alt)
+        return data, {"image/png": {"alt": self.alt, "width": WIDTH}}
+
+
+def as_html(png, alt):
+    """A PNG in base64 as an <img> with its alternative text, which JupyterLab leaves out of the <img> that it makes of a PNG."""
+    return f'<img alt="{html.escape(alt)}" width="{WIDTH}" src="data:image/png;base64,{png}">'

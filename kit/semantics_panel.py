@@ -95,7 +95,8 @@ class Form:
     def _repr_mimebundle_(self, include=None, exclude=None):
         data = {"text/plain": repr(self), "text/html": self.probe._repr_html_()}
         if self.widget:
-            data[_VIEW] = self.widget._repr_mimebundle_()[_VIEW]
+            # By hand: the widgets of ipywidgets 7, which Colab has, make no bundle of their own.
+            data[_VIEW] = {"version_major": 2, "version_minor": 0, "model_id": self.widget.model_id}
         return data
 
 

@@ -114,11 +114,13 @@ def _await_server(server, port, log, seconds=60):
 
 
 class NotebookPage:
-    """One notebook, open in a browser tab. `page` is Playwright's page."""
+    """One notebook, open in a browser tab. `page` is Playwright's page, `console` what the page reported as errors, in order."""
 
     def __init__(self, page, address, path, single=False, timeout=120):
         """Open `path` (relative to the server's root) and wait for its kernel. `single`: without file browser and tabs."""
-        self.page, self.path = page, path
+        self.page, self.path, self.console = page, path, []
+        page.on("console", lambda message: message.type == "error" and self.console.append(message.text))
+        page.on("pageerror", lambda error: self.console.append(str(error)))
         page.goto(f"{address}/{'doc' if single else 'lab'}/tree/{path}?reset")
         page.wait_for_function("() => window.jupyterapp !== undefined", timeout=timeout * 1000)
         page.evaluate("() => window.jupyterapp.restored")
@@ -193,19 +195,44 @@ class NotebookPage:
             top += height - overlap
 
 
+class Lab:
+    """A JupyterLab on a folder, and the browser that looks at it: opens one notebook after the other."""
+
+    def __init__(self, root, address, browser):
+        self.root, self.address, self.browser = root, address, browser
+
+    @contextlib.contextmanager
+    def notebook(self, path, single=False, width=1100, height=1400, dark=False):
+        """Open the notebook file at `path`, in the Lab's folder, and yield its NotebookPage. Its kernel ends with the block."""
+        path = Path(path).resolve()
+        if not path.is_file():
+            raise LabError(f"no such notebook: {path}")
+        context = self.browser.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light")
+        try:
+            opened = NotebookPage(context.new_page(), self.address, path.relative_to(self.root).as_posix(), single=single)
+            yield opened
+            opened.page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")
+        finally:
+            context.close()
+
+
 @contextlib.contextmanager
-def notebook_page(notebook, single=False, width=1100, height=1400, dark=False):
-    """Open the notebook file in a JupyterLab started for it and yield its NotebookPage. The server's root is the folder above its own."""
+def lab(root):
+    """Start JupyterLab on the folder `root` and a browser; yield the Lab. Both are gone afterwards."""
     from playwright.sync_api import sync_playwright
 
-    notebook = Path(notebook).resolve()
-    if not notebook.is_file():
-        raise LabError(f"no such notebook: {notebook}")
-    root = notebook.parent.parent
+    root = Path(root).resolve()
     with lab_server(root) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=CHROMIUM_FLAGS)
         try:
-            page = browser.new_page(viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light")
-            yield NotebookPage(page, address, notebook.relative_to(root).as_posix(), single=single)
+            yield Lab(root, address, browser)
         finally:
             browser.close()
+
+
+@contextlib.contextmanager
+def notebook_page(notebook, **how):
+    """Open the notebook file in a JupyterLab started for it and yield its NotebookPage. The server's root is the folder above its own."""
+    notebook = Path(notebook).resolve()
+    with lab(notebook.parent.parent) as started, started.notebook(notebook, **how) as page:
+        yield page

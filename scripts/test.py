@@ -16,6 +16,8 @@ STEPS = {
     "lint: ruff": ["-m", "ruff", "check", "."],
     "lint: layout": ["-m", "ruff", "format", "--check", "."],
     "lint: notebooks": ["scripts/lint_notebooks.py"],
+    "lint: workshop": ["scripts/workshop.py", "--check"],
+    "lint: slides": ["scripts/slides.py", "--check"],
     "exercises: in step with their solutions": ["scripts/exercises.py", "--check"],
     "kit: pytest": [*PYTEST, *PARALLEL, "-m", "not browser", "kit", "scripts"],
     "notebooks: nbval": [*NBVAL, *PARALLEL, "--nbval", *FOLDERS],

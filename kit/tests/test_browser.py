@@ -1,69 +1,50 @@
-"""A lesson in a real browser: JupyterLab runs every cell, and its slider moves the picture by keyboard.
+"""A lesson and an exercise in a real browser, by scripts/browse.py: every cell runs, each input of a panel moves its picture by
+keyboard, the console reports no error, and axe-core finds nothing serious.
 
-KIT_BROWSER_NOTEBOOKS names other notebooks (separated by blanks), KIT_SCREENSHOTS a folder for the pictures of what was seen.
+KIT_BROWSER_NOTEBOOKS names other notebooks (separated by blanks), KIT_SCREENSHOTS a folder for pictures of what was found. `make browser`
+looks at all of them.
 """
 
 import os
-import time
 from pathlib import Path
 
+import axe
+import browse
 import pytest
-from lab_browser import notebook_page
+from lab_browser import lab
 
 ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOKS = os.environ.get("KIT_BROWSER_NOTEBOOKS", "notebooks/06_grid_limits.ipynb").split()
+NOTEBOOKS = os.environ.get("KIT_BROWSER_NOTEBOOKS", "notebooks/06_grid_limits.ipynb exercises/07_int64_offsets.ipynb").split()
+BROKEN = """<div class="jp-OutputArea-output"><img src="data:image/png;base64,iVBORw0KGgo=">
+  <div class="kit-panel"><fieldset class="kit-axis"><legend>kind</legend>
+  <label><input type="radio" name="k" checked>a</label><label><input type="radio" name="k">b</label></fieldset>
+  <input type="range" min="0" max="3" value="0"><svg role="img" aria-label="still"></svg><p class="kit-sentence">Still.</p></div></div>"""
 
-# What the panel shows, whatever it is drawn with. An <img> is compared by its pixels: its address changes with every drawing.
-SHOWN = """panel => [...panel.querySelectorAll('svg, canvas, img')].map(node => {
-    if (node.tagName === 'svg') return node.innerHTML;
-    if (node.tagName === 'CANVAS') return node.toDataURL();
-    const copy = document.createElement('canvas');
-    [copy.width, copy.height] = [node.naturalWidth, node.naturalHeight];
-    if (copy.width) copy.getContext('2d').drawImage(node, 0, 0);
-    return copy.toDataURL();
-}).join('|')"""
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
-def shown_after(panel, before, seconds=20):
-    """What the panel shows once that differs from `before`; still `before` when it did not change within `seconds`."""
-    deadline = time.monotonic() + seconds
-    while (now := panel.evaluate(SHOWN)) == before and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return now
+@pytest.fixture(scope="module")
+def jupyterlab():
+    with lab(ROOT) as started:
+        yield started
 
 
-@pytest.mark.browser
-@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS)
-def test_every_cell_runs_and_the_slider_moves_the_picture(path, tmp_path):
+def test_a_notebook_runs_moves_and_can_be_read_by_all(path, jupyterlab, tmp_path):
     screenshots = Path(os.environ.get("KIT_SCREENSHOTS", tmp_path))
     screenshots.mkdir(parents=True, exist_ok=True)
-    stem = Path(path).stem
-    with notebook_page(ROOT / path) as notebook:
-        try:
-            notebook.run_all()
-            page = notebook.page
-            panel = page.locator(".jp-OutputArea-output").filter(has=page.locator("input[type=range]")).first
-            slider = panel.locator("input[type=range]").first
-            slider.wait_for(timeout=20_000)
-            slider.scroll_into_view_if_needed()
-            label = slider.evaluate("input => input.labels[0]?.textContent.trim() || input.getAttribute('aria-label')")
-            assert label, "the slider has no label that a screen reader could say"
+    assert browse.visit(jupyterlab, ROOT / path, screenshots)[0] == []
 
-            value, before = slider.input_value(), panel.evaluate(SHOWN)
-            assert before, "the panel holds no picture"
-            page.screenshot(path=screenshots / f"{stem}-slider-before.png")
 
-            slider.focus()
-            at_end = slider.evaluate("input => input.valueAsNumber >= Number(input.max)")
-            slider.press("ArrowLeft" if at_end else "ArrowRight")
-            after = shown_after(panel, before)
-            page.screenshot(path=screenshots / f"{stem}-slider-after.png")
-            assert slider.input_value() != value, f"the key did not move the slider {label}, which stands at {value}"
-            assert after != before, f"the slider {label} moved from {value} to {slider.input_value()} and the picture stayed the same"
-            page.wait_for_timeout(500)  # an error in a callback would arrive in this time
-            notebook.raise_on_error()
-            assert not [text for text in panel.locator("[role=alert]").all_inner_texts() if text.strip()]
-        except BaseException:
-            notebook.page.screenshot(path=screenshots / f"{stem}-failed.png")
-            raise
+def test_what_is_broken_is_found(jupyterlab, monkeypatch):
+    monkeypatch.setattr(browse, "STILL_SECONDS", 1)
+    page = jupyterlab.browser.new_page()
+    try:
+        page.set_content(f"<html lang='en'><title>t</title><body>{BROKEN}</body></html>")
+        moved = browse.moved(page.locator(".kit-panel"))
+        assert [problem for problem in moved if "no label" in problem] == ["input 2 has no label that a screen reader could say"]
+        assert [problem.split(" ")[0] for problem in moved if "stayed the same" in problem] == ["kind", "input"]
+        found = axe.grave(axe.findings(page))
+        assert any("(image-alt, 1 places" in one for one in found) and any("(label, 1 places" in one for one in found), found
+    finally:
+        page.close()

@@ -1,6 +1,7 @@
 """explore, the panel, and the pictures."""
 
 import base64
+import html
 import io
 import itertools
 import json
@@ -19,6 +20,7 @@ from kit import drawing, machine, panel
 from kit.drawing import RENDER, png
 from kit.errors import BadInput, KitError, WrongType
 from kit.explore import explore
+from kit.picture_base import WIDTH
 from kit.pictures import INT32, Bar, Bars, Cells, Curve, Limit, Mark, NumberLine, Span, number
 from kit.recording import Recording
 
@@ -473,3 +475,14 @@ def test_four_thousand_combinations_in_a_few_seconds():
     p = explore(grids, tokens=range(1, 401), head_count=range(1, 11))
     assert len(p._table.pictures) == 4000
     assert time.perf_counter() - begun < 20  # 2 s on one quiet core; the bound is for a busy CI machine
+
+
+def test_a_picture_has_its_words_in_jupyterlab_and_the_png_alone_where_it_is_stored(monkeypatch):
+    picture = grids(65_536)
+    monkeypatch.delenv("KIT_NOTEBOOK", raising=False)
+    data, _ = picture._repr_mimebundle_()
+    assert set(data) == {"text/plain", "image/png", "text/html"}
+    words, width, png_of = re.fullmatch(r'<img alt="([^"]+)" width="(\d+)" src="data:image/png;base64,(\S+)">', data["text/html"]).groups()
+    assert html.unescape(words) == picture.alt and int(width) == WIDTH and png_of == data["image/png"]
+    monkeypatch.setenv("KIT_NOTEBOOK", "06_grid_limits")  # under nbval and `make fresh`
+    assert set(picture._repr_mimebundle_()[0]) == {"text/plain", "image/png"}
