@@ -34,7 +34,7 @@ def check(exercise, answer):
         text, name = sources.program(answer)
     except BadInput as error:
         raise BadInput(f"check: {error}") from None
-    outcome = run_source(f"{text}\n__import__('kit.graders').graders.grade({step.number!r}, {name})\n", timeout=TIMEOUT)
+    outcome = run_source(f"{text}\n__import__('kit.graders').graders.grade({step.number!r}, {name})\n", timeout=step.patience * TIMEOUT)
     verdict = _verdict(step, outcome)
     verdict.note = note_check(step.number, verdict.state)
     return verdict
@@ -115,7 +115,7 @@ def _verdict(step, outcome):
         problems = tuple(Problem(**problem) for problem in told["problems"])
         lines = f'write {step.size}; kit.hint("{step.number}") gives a hint'
         return Verdict(step.number, told["state"], lines, told["values"], told["memory"], tuple(told["ran"]), problems, told["evidence"])
-    words = f"it does not end within {TIMEOUT:g} s" if outcome.kind == "hang" else outcome.message or outcome.kind
+    words = f"it does not end within {step.patience * TIMEOUT:g} s" if outcome.kind == "hang" else outcome.message or outcome.kind
     cause = "Is there a loop that never ends?" if outcome.kind == "hang" else ""
     where = str(outcome.line) if outcome.line else ""
     text = f"{step.name}: {words}" if outcome.kind == "hang" else f"{step.name}: {outcome.kind}, {words}"

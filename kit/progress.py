@@ -1,32 +1,17 @@
-"""`progress`: what a reader has passed, in one local file that notebooks share.
-
-{"version": 1, "steps": {"06.1": {"state": "passed", "checks": 3, "hints": 1}}}. Written under a lock, to a new file
-that then takes the old one's place. A file that cannot be read is put aside, never overwritten.
-"""
+"""`progress`: what a reader has passed, in one local file that notebooks share (kit.progress_file)."""
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import html
-import json
-import os
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
-from kit.errors import KitError
+from kit import progress_file
+from kit.errors import BadInput, KitError, WrongType, quoted
+from kit.progress_file import Newer, path
+
+__all__ = ["STATES", "Progress", "next_hint", "note_check", "path", "progress"]
 
 STATES = ("passed", "wrong", "not done yet")
-VERSION = 1
-
-
-def path():
-    """Where progress is kept: KIT_PROGRESS, or progress.json in the user's data folder (XDG_DATA_HOME, else ~/.local/share)."""
-    if given := os.environ.get("KIT_PROGRESS"):
-        return Path(given).expanduser()
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(data) / "triton-rule-by-rule" / "progress.json"
+_unsaved = {}  # steps of a file that cannot be written, so that hints go on in this process
 
 
 @dataclass
@@ -46,44 +31,114 @@ class Progress:
         """The number of the first step that is not passed, or None."""
         return next((number for number, step in self.steps.items() if step["state"] != "passed"), None)
 
+    @property
+    def hints(self):
+        """How many hints were given, of all steps."""
+        return sum(step["hints"] for step in self.steps.values())
+
     def __bool__(self):
         return self.next is None
 
-    def reset(self):
-        """Forget all progress; return the empty Progress."""
-        with _locked() as held:
-            held.clear()
-        return progress()
-
     def __repr__(self):
         said = f"{len(self.passed)} of {len(self.steps)} steps passed"
+        if self.hints:
+            said += f" with {self.hints} hint{'' if self.hints == 1 else 's'}"
         if self.next:
             step = self.steps[self.next]
             said += f"; next: {self.next}, {step['title']} (exercises/{step['notebook']}.ipynb)"
         return said + (f". {self.note}" if self.note else "")
 
     def _repr_html_(self):
-        mark = {"passed": "✓", "wrong": "✗", "not done yet": "·"}
-        left = "<td style='text-align:left'>"
-        rows = "".join(
-            f"<tr><td>{number}</td>{left}{html.escape(step['title'])}</td>{left}{mark[step['state']]} {step['state']}</td>"
-            f"<td>{step['hints']}</td><td>{'next' if number == self.next else ''}</td></tr>"
-            for number, step in self.steps.items()
-        )
-        head = "<tr><th>step</th><th style='text-align:left'>title</th><th style='text-align:left'>state</th><th>hints</th><th></th></tr>"
-        return f"<div>{html.escape(repr(self))}<table>{head}{rows}</table></div>"
+        from kit.progress_page import drawn
+
+        return drawn(self)
+
+    @property
+    def page(self):
+        """The page as text, a line a step, for a terminal: `print(kit.progress().page)`."""
+        from kit.progress_page import told
+
+        return told(self)
+
+    def export(self, path, learner=None):
+        """Write the steps to `path`, a .json or .csv file, under the name `learner`, the file's own when left out; return the Path.
+
+        One learner a file; `merge` makes one table of many. Raises BadInput for another suffix and for a file that is something else.
+        """
+        from kit.workshop import export
+
+        return export(self, path, learner)
+
+    @staticmethod
+    def merge(*files):
+        """The Workshop of many learners' exports: one table. `files` are paths of exports, or of folders of them. Raises BadInput."""
+        from kit.workshop import merge
+
+        return merge(*files)
+
+    def reset(self, which=None):
+        """Forget a step ("06.1"), a lesson's steps ("06") or all; return the Progress then. Its note says where the old file is kept.
+
+        Raises BadInput for a step that does not exist.
+        """
+        numbers = _numbers(which)
+        try:
+            kept = progress_file.back_up()
+            if numbers is None:
+                if kept:
+                    progress_file.begin_anew()
+                _unsaved.clear()
+            else:
+                _forget(numbers, kept)
+        except OSError as error:
+            raise KitError(
+                f"progress: {path()} cannot be reset ({error.strerror}); nothing is lost. Set KIT_PROGRESS to a file that you may write."
+            ) from None
+        except Newer as error:
+            raise KitError(f"progress: {error}") from None
+        now = progress()
+        now.note = " ".join(filter(None, [f"What was there is kept as {kept}." if kept else "", now.note]))
+        return now
+
+
+def _forget(numbers, kept):
+    for number in numbers:
+        _unsaved.pop(number, None)
+    if kept:
+        with progress_file.locked() as held:
+            for number in numbers:
+                held.pop(number, None)
+
+
+def _numbers(which):
+    """The numbers of the steps that `which` names; None for all. Raises BadInput."""
+    from kit.graders import STEPS
+
+    if which is None:
+        return None
+    if not isinstance(which, str):
+        raise WrongType(f'progress: reset takes a step as text, such as "06.1", or nothing for all; got {quoted(which)}.')
+    lesson, _, part = which.strip().partition(".")
+    wanted = f"{lesson.zfill(2)}.{part}"
+    found = [number for number in STEPS if number == wanted or not part and number.startswith(wanted)]
+    if not found:
+        raise BadInput(f"progress: reset: there is no step or lesson {quoted(which)}. There are {', '.join(STEPS)}.")
+    return found
 
 
 def progress():
-    """Return the Progress over all exercises; `.reset()` forgets it. A file that cannot be read is put aside, and the repr says where."""
+    """Return the Progress over all exercises: what is passed, the hints used, what is next; `.export(path)`, `.merge(*files)`, `.reset()`.
+
+    A file that cannot be read is put aside, and the repr says where.
+    """
     from kit.graders import EXERCISES
 
     steps, note = {}, ""
     try:
-        with _locked(write=False) as held:
+        with progress_file.locked(write=False) as held:
             for exercise in EXERCISES:
                 for step in exercise.steps:
-                    steps[step.number] = {"title": step.title, "notebook": exercise.stem, **_entry(held, step.number)}
+                    steps[step.number] = {"title": step.title, "notebook": exercise.stem, **entry_of(held, step.number)}
             note = held.note
     except OSError as error:
         raise KitError(f"progress: {path()} cannot be read ({error.strerror}). Set KIT_PROGRESS to a file that you may write.") from None
@@ -110,98 +165,26 @@ def next_hint(number, of):
     return entry["hints"], note
 
 
-_unsaved = {}  # steps of a file that cannot be written, so that hints go on in this process
-
-
 def _change(number, change):
     try:
-        with _locked() as held:
-            entry = _entry(held, number)
+        with progress_file.locked() as held:
+            entry = entry_of(held, number)
             change(entry)
             held[number] = entry
             return entry, held.note
     except OSError as error:
-        entry = _entry(_unsaved, number)
-        change(entry)
-        _unsaved[number] = entry
-        return (
-            entry,
-            f"Progress was not saved: {path()} cannot be written ({error.strerror}). Set KIT_PROGRESS to a file that you may write.",
-        )
+        why = f"{path()} cannot be written ({error.strerror}). Set KIT_PROGRESS to a file that you may write."
+    except Newer as error:
+        why = str(error)
+    entry = entry_of(_unsaved, number)
+    change(entry)
+    _unsaved[number] = entry
+    return entry, f"Progress was not saved: {why}"
 
 
-def _entry(steps, number):
+def entry_of(steps, number):
     """A step's entry, with each part that a hand has broken replaced by the one it begins with."""
     held = steps.get(number) if isinstance(steps.get(number), dict) else {}
     state = held.get("state") if held.get("state") in STATES else "not done yet"
     numbers = {key: held[key] if type(held.get(key)) is int and held[key] >= 0 else 0 for key in ("checks", "hints")}
     return {"state": state, **numbers}
-
-
-class _Steps(dict):
-    note = ""
-
-
-@contextlib.contextmanager
-def _locked(write=True):
-    """The steps of the file, under the lock of all notebooks; what they are at the end is written. Raises OSError."""
-    file = path()
-    if not write and not file.exists():
-        yield _Steps()
-        return
-    if write:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    with _lock(file):
-        steps = _read(file)
-        yield steps
-        if write:
-            _write(file, steps)
-
-
-@contextlib.contextmanager
-def _lock(file):
-    """Hold the lock beside `file`. In a folder that cannot be written nobody writes, and reading goes on without it."""
-    try:
-        held = open(file.with_name(file.name + ".lock"), "w")  # noqa: SIM115  closed below
-    except OSError:
-        if os.access(file.parent, os.W_OK):
-            raise
-        yield
-        return
-    with held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        yield
-
-
-def _read(file):
-    steps = _Steps()
-    try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return steps
-    except UnicodeDecodeError:
-        text = ""
-    try:
-        held = json.loads(text)
-        if held["version"] != VERSION or not isinstance(held["steps"], dict):
-            raise ValueError
-        steps.update(held["steps"])
-    except (ValueError, KeyError, TypeError):
-        aside = next(name for n in range(1, 1_000_000) if not (name := file.with_name(f"{file.stem}.unreadable-{n}{file.suffix}")).exists())
-        with contextlib.suppress(OSError):
-            os.rename(file, aside)
-            steps.note = f"The progress file could not be read and is kept as {aside.name}; a new one begins."
-    return steps
-
-
-def _write(file, steps):
-    handle, part = tempfile.mkstemp(dir=file.parent, prefix=file.name, suffix=".part")
-    try:
-        with open(handle, "w", encoding="utf-8") as opened:
-            json.dump({"version": VERSION, "steps": steps}, opened, indent=1, sort_keys=True)
-            opened.write("\n")
-        os.replace(part, file)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(part)
-        raise

@@ -19,6 +19,7 @@ from kit.graders import (
     ex11_microbenchmarks,
     ex12_sweeps,
     ex13_cold_start,
+    ex14_your_kernel,
     ex15_bug_hunt,
 )
 from kit.graders.step import Exercise, Step
@@ -39,6 +40,7 @@ EXERCISES = (
     ex11_microbenchmarks.EXERCISE,
     ex12_sweeps.EXERCISE,
     ex13_cold_start.EXERCISE,
+    ex14_your_kernel.EXERCISE,
     ex15_bug_hunt.EXERCISE,
 )
 STEPS = {step.number: step for exercise in EXERCISES for step in exercise.steps}

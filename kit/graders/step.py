@@ -39,6 +39,7 @@ class Step:
     grade: object
     hints: tuple[str, str, str]
     mistakes: tuple[Mistake, ...] = ()
+    patience: int = 1  # times the usual limit, for a step that is long to judge
 
     @property
     def name(self):

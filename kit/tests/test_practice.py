@@ -210,7 +210,6 @@ def test_progress_remembers_and_a_pass_stays():
     now = progress()
     assert now.passed == ["06.1"] and now.next == first and not now
     assert now.steps["06.1"]["checks"] == 2 and now.steps["06.2"]["state"] == "wrong"
-    assert "✗ wrong" in now._repr_html_()
     for number in STEPS:
         assert progress().next != "06.1"
         store.note_check(number, "passed")
@@ -218,7 +217,9 @@ def test_progress_remembers_and_a_pass_stays():
     assert not progress().reset().passed
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"version": 1}', '{"version": 1, "steps": []}', '{"version": 99, "steps": {}}', "\xff"])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"version": 1}', '{"version": 1, "steps": []}', '{"version": "x", "steps": {}}', "[" * 9999, "\xff"]
+)
 def test_an_unreadable_file_is_put_aside_and_said(text):
     file = store.path()
     file.parent.mkdir(parents=True)
