@@ -333,7 +333,7 @@ def test_the_zoo_has_no_pair_and_runs_warp_by_warp(case, monkeypatch):
 
 
 # Loops that ask for pipelining themselves, descriptors, inline PTX: told in a warning, and run in step.
-UNPLANNED = ("persistent softmax", "descriptor", "matmul/float8", "matmul/float32 tf32x3")
+UNPLANNED = ("persistent softmax", "descriptor", "matmul/float8", "matmul/float32 tf32x3", "twelve bits/tf32x3")
 
 
 # ---- the PTX has the last word

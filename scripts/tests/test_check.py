@@ -68,15 +68,13 @@ def test_no_front_end_for_widgets(monkeypatch, tmp_path):
 
 def test_a_folder_that_cannot_be_written(monkeypatch):
     monkeypatch.setattr(check.os, "access", lambda folder, _: "triton" not in str(folder).lower())
-    monkeypatch.setenv("TRITON_CACHE_DIR", "/proc/triton-cache")
     from triton import knobs
 
     monkeypatch.setattr(check, "_existing", lambda folder: folder)
-    monkeypatch.setattr(knobs.cache, "dir", "/proc/triton-cache")
-    assert (
-        said(check.folders)
-        == "/proc/triton-cache cannot be written by you (Triton's cache, TRITON_CACHE_DIR): make it yours, or name another folder."
-    )
+    with knobs.cache.scope():  # which gives the folder back, whether it was set or came from the environment
+        knobs.cache.dir = "/proc/triton-cache"
+        told = said(check.folders)
+    assert told == "/proc/triton-cache cannot be written by you (Triton's cache, TRITON_CACHE_DIR): make it yours, or name another folder."
 
 
 def test_a_required_gpu_that_is_not_there(monkeypatch):
