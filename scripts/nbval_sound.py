@@ -9,12 +9,14 @@ nbval by itself                                                        here
 5  runs on after a failed cell, and every later cell fails too         the rest of that notebook is skipped: one clear failure
 6  lets a cell run for 2000 s                                          180 s
 7  passes when it has compared nothing                                 fails, naming the notebook
+8  kernels listen on TCP ports, and two may be given the same one      socket files in a folder of their own (kernel_sockets.py)
 The kernel gets KIT_NOTEBOOK (the notebook's stem, for the ledger of claims), an empty KIT_PROGRESS and one thread, as in `make fresh`. With
 KIT_REQUIRE=gpu the run stops at once unless `kit.start()` finds one, and nbval_sanitize_gpu.cfg is read beside the sanitize file that was
-named.
+named. With KIT_REGRESS=1 (scripts/regress.py) that file is read too, since versions differ in their line of `kit.start()`, and a notebook
+runs on after a failed cell, so that one broken claim hides no other. Times and the ledger's cells: nbval_report.py.
 
-Reaches into nbval's RunningKernel.execute_cell_input and .await_reply, IPyNbFile.setup and .get_sanitize_files, and IPyNbCell's options and
-output_timeout; the tests in scripts/tests/test_nbval_sound.py run each case.
+Reaches into nbval's kernel.KernelManager, RunningKernel.execute_cell_input and .await_reply, IPyNbFile.setup and .get_sanitize_files, and
+IPyNbCell's options and output_timeout; the tests in scripts/tests/test_nbval_sound.py run each case.
 """
 
 import os
@@ -26,9 +28,14 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from queue import Empty
 
+import nbval.kernel
+import nbval_report
 import pytest
+from jupyter_client.manager import KernelManager
+from kernel_sockets import SocketFiles
 from nbval.kernel import RunningKernel
 from nbval.plugin import IPyNbCell, IPyNbFile
+from nbval_report import Cells, Times, own_ledger, relative
 
 CELL_SECONDS = 180
 OUTPUT_SECONDS = 60
@@ -38,6 +45,10 @@ GPU_SANITIZE = Path(__file__).with_name("nbval_sanitize_gpu.cfg")
 
 class KernelDied(RuntimeError):
     """The kernel's process ended while a cell ran."""
+
+
+class _Manager(SocketFiles, KernelManager):
+    """What nbval starts its kernels with."""
 
 
 def _execute_cell_input(self, source, allow_stdin=None):
@@ -66,7 +77,12 @@ def _setup(self):
     saved = dict(os.environ)
     os.environ.pop("PYTEST_CURRENT_TEST", None)
     self.progress = tempfile.TemporaryDirectory(prefix="kit-progress-")  # as long as the notebook; what its reader has solved is not ours
-    os.environ.update(KIT_NOTEBOOK=self.path.stem, KIT_PROGRESS=f"{self.progress.name}/progress.json", OMP_NUM_THREADS="1")
+    os.environ.update(
+        KIT_NOTEBOOK=self.path.stem,
+        KIT_PROGRESS=f"{self.progress.name}/progress.json",
+        KIT_LEDGER=own_ledger(self, self.progress.name),
+        OMP_NUM_THREADS="1",
+    )
     try:
         _nbval_setup(self)
     finally:
@@ -75,13 +91,18 @@ def _setup(self):
 
 
 def _get_sanitize_files(self):
-    return _nbval_sanitize_files(self) + ([str(GPU_SANITIZE)] if _gpu_required() else [])
+    return _nbval_sanitize_files(self) + ([str(GPU_SANITIZE)] if _gpu_required() or _regress() else [])
 
 
 def _gpu_required():
     return os.environ.get("KIT_REQUIRE") == "gpu"
 
 
+def _regress():
+    return os.environ.get("KIT_REGRESS") == "1"
+
+
+nbval.kernel.KernelManager = _Manager
 RunningKernel.execute_cell_input = _execute_cell_input
 RunningKernel.await_reply = _await_reply
 _nbval_setup, IPyNbFile.setup = IPyNbFile.setup, _setup
@@ -97,6 +118,7 @@ def _runs_notebooks(config):
 
 
 def pytest_configure(config):
+    config.pluginmanager.register(nbval_report)
     if config.option.nbval_cell_timeout == _NBVAL_DEFAULT:
         config.option.nbval_cell_timeout = CELL_SECONDS
     if _runs_notebooks(config) and not _is_worker(config) and _gpu_required():
@@ -115,7 +137,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_runtest_setup(item):
-    if isinstance(item, IPyNbCell) and (failed := getattr(item.parent, "failed_cell", None)):
+    if isinstance(item, IPyNbCell) and not _regress() and (failed := getattr(item.parent, "failed_cell", None)):
         pytest.skip(f"not run: {failed} of {item.parent.path.name} failed")
 
 
@@ -127,8 +149,7 @@ def pytest_runtest_makereport(item, call):
     if call.excinfo is None or not call.excinfo.errisinstance(pytest.skip.Exception):
         compared = item.options["check"] and item.cell.execution_count is not None
         # Reports travel from xdist's workers to the process that sums up; their user_properties do too.
-        path = item.parent.path  # a lesson and its solution have one name
-        item.user_properties.append(("nbval", (f"{path.parent.name}/{path.name}", "compared" if compared else "run")))
+        item.user_properties.append(("nbval", (relative(item.parent.path), "compared" if compared else "run")))
 
 
 class _Counts:
@@ -170,4 +191,7 @@ class _Counts:
 @pytest.hookimpl(trylast=True)
 def pytest_sessionstart(session):
     if _runs_notebooks(session.config) and not _is_worker(session.config):
+        session.config.pluginmanager.register(Times(live=_gpu_required()), "kit-nbval-times")
+        if path := os.environ.get("KIT_CELLS"):
+            session.config.pluginmanager.register(Cells(path), "kit-nbval-cells")
         session.config.pluginmanager.register(_Counts(strict=session.config.option.nbval), "kit-nbval-counts")

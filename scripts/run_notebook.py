@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 
 import ipykernel.kernelspec
 from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
+from jupyter_core.utils import run_sync
+from kernel_sockets import SocketFiles
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat.v4 import new_code_cell
 from traitlets import default
 
 CELL_SECONDS = 180  # the same as under nbval, see conftest.py
@@ -26,7 +30,7 @@ class _ThisPython(KernelSpecManager):
         return self.kernel_spec_class(resource_dir=ipykernel.kernelspec.RESOURCES, **ipykernel.kernelspec.get_kernel_dict())
 
 
-class _Manager(AsyncKernelManager):
+class _Manager(SocketFiles, AsyncKernelManager):
     """nbclient makes it, and so also ends its kernel; a manager that is handed to it keeps its kernel running."""
 
     @default("kernel_spec_manager")
@@ -44,8 +48,42 @@ def kernel_environment(stem, progress, simulate=True):
     return environment
 
 
-def run_notebook(notebook, path, simulate=True):
-    """Execute `notebook` (read from `path`) in place, in the folder of `path`. Raises NotebookFailed, naming the cell, when one fails."""
+class OneKernel:
+    """A kernel that runs one notebook after the other, each in an empty namespace: what it has imported, and its sandbox, stay warm.
+
+    For tests that ask what a notebook does and not what it shows; a reader's kernel, and nbval's, is a new one.
+    """
+
+    def __init__(self):
+        self.manager = _Manager(kernel_name="python3")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.manager.has_kernel:
+            run_sync(self.manager.shutdown_kernel)(now=True)
+
+
+@contextlib.contextmanager
+def _emptied(kernel, notebook, environment):
+    """With a OneKernel, a first cell that empties the namespace and tells the kernel which notebook it runs; gone afterwards."""
+    if kernel is None:
+        yield
+        return
+    new = {name: value for name, value in environment.items() if name.startswith("KIT_")}
+    notebook.cells.insert(0, new_code_cell(f"get_ipython().run_line_magic('reset', '-f')\n__import__('os').environ.update({new!r})"))
+    try:
+        yield
+    finally:
+        del notebook.cells[0]
+
+
+def run_notebook(notebook, path, simulate=True, kernel=None):
+    """Execute `notebook` (read from `path`) in place, in the folder of `path`, in a kernel of its own or in `kernel`, a OneKernel.
+
+    Raises NotebookFailed, naming the cell, when one fails.
+    """
     running = [None]
 
     def entered(cell, cell_index):
@@ -54,6 +92,7 @@ def run_notebook(notebook, path, simulate=True):
     client = NotebookClient(
         notebook,
         on_cell_execute=entered,
+        km=kernel and kernel.manager,
         kernel_manager_class=_Manager,
         kernel_name="python3",
         timeout=CELL_SECONDS,
@@ -63,7 +102,9 @@ def run_notebook(notebook, path, simulate=True):
     )
     try:
         with tempfile.TemporaryDirectory(prefix="kit-progress-") as progress:
-            client.execute(env=kernel_environment(path.stem, progress, simulate))
+            environment = kernel_environment(path.stem, progress, simulate)
+            with _emptied(kernel, notebook, environment):
+                client.execute(env=environment)
     except CellExecutionError as error:
         raise NotebookFailed(f"{path.name}: {_name(notebook, running[0])} raised {error.ename}: {error.evalue}") from None
     except CellTimeoutError:

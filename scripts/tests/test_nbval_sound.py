@@ -1,5 +1,6 @@
 """nbval with our plugin: each fix is shown on a notebook that nbval alone gets wrong."""
 
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +19,8 @@ GOOD = [
     ("print(os.environ['KIT_NOTEBOOK'])", "good\n"),
     ("object()", "<object at 0x7f0000000000>"),
     ("print(__import__('tempfile').gettempdir() + '/somewhere')", "/tmp/elsewhere\n"),
+    # the connection file that the kernel was started with: no port, which another kernel could be given too
+    ("import ipykernel.connect as c; c.get_connection_info(unpack=True)['transport']", "'ipc'"),
 ]
 
 
@@ -56,11 +59,11 @@ def test_semicolons_children_names_and_addresses_pass(tmp_path, options):
 
 
 def test_each_of_those_is_compared(tmp_path):
-    changed = ["8", "'hidden'", "from another child\n", "bad\n", "<object subject at 0x7f0000000000>", "elsewhere\n"]
+    changed = ["8", "'hidden'", "from another child\n", "bad\n", "<object subject at 0x7f0000000000>", "elsewhere\n", "'tcp'"]
     for position, output in enumerate(changed):
         source = GOOD[position][0]
         write(tmp_path / f"changed{position}.ipynb", [("import os, time", None), (source, output)])
-    status, output, _ = run(tmp_path, "-n", "2", "--dist", "loadscope")
+    status, output, _ = run(tmp_path)
     assert status == 1 and f"{len(GOOD)} failed, {len(GOOD)} passed" in output and "Cell outputs differ" in output, output
 
 
@@ -83,6 +86,50 @@ def test_comparing_nothing_is_a_failure(tmp_path, mode):
     status, output, _ = run(tmp_path, mode=mode)
     assert status == 1 and "passed" in output and "compared" in output, output
     assert "FAILED: " in output
+
+
+CLAIMS = """import json, os
+def claim(text, holds=True):
+    print(json.dumps({"claim": text, "holds": holds}), file=open(os.environ["KIT_LEDGER"], "a"))
+    assert holds"""
+
+
+def test_a_claim_in_the_ledger_names_its_file_and_cell_and_a_regression_runs_on(tmp_path):
+    cells = [(CLAIMS, None), ("claim('a'); claim('b')", None), ("claim('c', False)", None), ("claim('d')", None)]
+    for folder in ("notebooks", "solutions"):
+        (tmp_path / folder).mkdir()
+        write(tmp_path / folder / "06_x.ipynb", cells)
+    more = {"KIT_LEDGER": str(tmp_path / "claims.jsonl"), "KIT_TIMES": str(tmp_path / "times.json")}
+    status, output, _ = run(tmp_path, KIT_REGRESS="1", KIT_NOTEBOOK_SECONDS="0.01", **more)
+    assert status == 1 and "2 failed, 6 passed" in output, output
+    entries = [json.loads(line) for line in (tmp_path / "claims.jsonl").read_text().splitlines()]
+    found = sorted((e["file"], e["cell"], e["claim"], e["holds"]) for e in entries)
+    made = [(2, "a", True), (2, "b", True), (3, "c", False), (4, "d", True)]
+    assert found == [(f"{folder}/06_x.ipynb", *claim) for folder in ("notebooks", "solutions") for claim in made]
+    assert all(e["cell_id"] for e in entries)
+    times = json.loads((tmp_path / "times.json").read_text())
+    assert list(times) == ["notebooks/06_x.ipynb", "solutions/06_x.ipynb"] and all(row["cpu"] > 0.1 for row in times.values())
+    for name, row in times.items():
+        assert f"{name:<42} {row['cpu']:5.1f}   {row['wall']:5.1f}" in output and f"FAILED: {name} took" in output
+
+
+def test_a_notebook_s_time_counts_the_processes_it_started_and_is_held_to_the_limit():
+    from nbval_report import Times, cpu_seconds
+
+    burn = "import time\nwhile time.process_time() < 0.5: pass"
+    before = cpu_seconds(os.getpid())
+    subprocess.run([sys.executable, "-c", burn], check=True)  # ended, and counted
+    assert cpu_seconds(os.getpid()) - before > 0.45
+    with subprocess.Popen([sys.executable, "-c", f"{burn}\nprint(flush=True); input()"], stdin=-1, stdout=-1) as running:
+        running.stdout.readline()
+        assert cpu_seconds(os.getpid()) - before > 0.9
+        running.communicate(b"\n")
+    assert cpu_seconds(running.pid) == 0
+    for live, expected in ((False, "a.ipynb took 61 s of CPU time; a notebook may take 60 s"), (True, "b.ipynb took 91 s on the clock")):
+        times = Times(live)
+        times.rows = {"a.ipynb": {"cpu": 61, "wall": 70}, "b.ipynb": {"cpu": 59, "wall": 91}, "c.ipynb": {"cpu": 1, "wall": 2}}
+        (problem,) = times.problems()
+        assert expected in problem
 
 
 def test_no_notebooks_is_a_failure(tmp_path):
