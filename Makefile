@@ -12,7 +12,7 @@ READY := .venv/.ready
 endif
 BASE_PYTHON ?= python3
 
-.PHONY: help lab test check browser slides record fresh exercises regress lint FORCE
+.PHONY: help lab test check browser slides record fresh exercises regress mutate lint FORCE
 
 help:
 	@echo 'make lab         set up, then open JupyterLab on notebooks/00_start_here.ipynb'
@@ -23,7 +23,8 @@ help:
 	@echo 'make record      on a GPU: run all notebooks live, write kit/recordings/'
 	@echo 'make fresh       run notebooks/ and solutions/ from the top and store their outputs'
 	@echo 'make exercises   make exercises/ from solutions/'
-	@echo 'make regress     the simulator on several Triton versions; TRITON="3.6.0 3.9.0" names them'
+	@echo 'make regress     every claim on several Triton versions; TRITON="3.6.0 3.9.0" names them, KEEP=1 commits to the result'
+	@echo 'make mutate      plant faults in a copy, and see that make test would catch each'
 	@echo 'make lint        ruff on code and notebooks, and the notebook rules'
 	@echo 'VERB PYTHON=python3 uses an environment that is already there.'
 
@@ -53,7 +54,10 @@ exercises: $(READY)
 
 # Each version is a word of its own; `TRITON=` with nothing behind it is told so.
 regress: $(READY)
-	@$(RUN) scripts/regress.py $(if $(filter undefined,$(origin TRITON)),,"$(TRITON)")
+	@$(RUN) scripts/regress.py $(if $(filter undefined,$(origin TRITON)),,"$(TRITON)")$(if $(KEEP), --keep)
+
+mutate: $(READY)
+	@$(RUN) scripts/mutate.py
 
 lint: $(READY)
 	@$(RUN) scripts/test.py --only lint

@@ -1,236 +1,180 @@
-"""The kit's tests on several Triton versions: `python scripts/regress.py [VERSION ...]`; `make regress TRITON="3.6.0 3.9.0"` calls it.
+"""Every claim on several Triton versions: `python scripts/regress.py [VERSION ...]`; `make regress TRITON="3.6.0 3.9.0"` calls it.
 
-Each version has a virtual environment of its own in .kit/regress/, made once: Triton is installed into it, and everything else, torch
-too, is taken from the Python that runs this. Prints a table of versions, with what failed, and ends with status 1 when something did, or
-when a version could not be installed. Without arguments: the versions of kit/versions.py.
+For each version: the acts of regress_probes.py, which say what module of the kit it breaks, then all notebooks under nbval, simulated, and
+live too where a GPU is. What became of each claim is read off the ledger (regress_claims.py). Written to .kit/regress/: last.md, last.json
+and last.xml (JUnit); printed: the summary, what is broken, and what changed from the last run and from docs/regression.json, the result
+that is committed. `--keep` puts this result there. Ends with status 1 when a claim, a module or a notebook is broken, or a version could
+not be run. Without versions: those of kit/versions.py. docs/regression.md says how to read the table.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import re
-import shutil
-import site
 import subprocess
 import sys
 import tempfile
 import time
-import xml.etree.ElementTree as ElementTree
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from project import ROOT
-from setup import NETWORK, explain
-from steps import environment, require
+from project import FOLDERS, ROOT
+from regress_claims import expected, outcome
+from regress_overlays import CACHE, Stop, path_with, prepare, tested, versions_of
+from regress_table import bad, gather, junit, markdown, to_json
+from steps import NBVAL, environment, require
 
-CACHE = ROOT / ".kit" / "regress"
-TESTS = ROOT / "kit" / "tests"
-# What does not depend on Triton's version: pictures, files, progress, the browser.
-LEFT_OUT = {"test_browser.py", "test_evidence.py", "test_explore.py", "test_public_names.py", "test_recorded.py"}
-
-
-class Stop(Exception):
-    """A sentence for the person who typed the command."""
+KEPT = ROOT / "docs" / "regression.json"
+VERDICT = re.compile(r"now: .*\b\d\d\.\d+: (?:wrong|not done yet)\b", re.S)  # kit.verdict's words
+PROBE_SECONDS = 600  # for all acts of one version; each takes seconds
 
 
-@dataclass
-class Result:
-    """What one version gave: {outcome: number of tests}, the tests that failed, and, when it did not run, why."""
-
-    version: str
-    counts: dict = field(default_factory=dict)
-    failed: list = field(default_factory=list)
-    seconds: float = 0.0
-    note: str = ""
-
-    @property
-    def good(self):
-        return not self.failed and not self.note and self.counts.get("passed", 0) > 0
+def column_of(version, machine, note=""):
+    """What is told of one version on one machine, before anything ran."""
+    key = f"{version} {machine}"
+    return {"key": key, "triton": version, "machine": machine, "note": note, "adapters": {}, "cells_failed": [], "cells_changed": []} | {
+        "seconds": 0.0,
+        "python": platform.python_version(),
+    }
 
 
-# ---- arguments
-def versions_of(words):
-    """The versions asked for, each once. Raises Stop for what is no version."""
-    asked = list(dict.fromkeys(version for word in words for version in word.replace(",", " ").split()))
-    for version in asked:
-        if not re.fullmatch(r"\d+\.\d+\.\d+(\.?[a-z]+\d+)?", version):
-            raise Stop(f'{version!r} is no Triton version: write all three numbers, as in make regress TRITON="3.6.0 3.9.0".')
-    if words and not asked:
-        raise Stop('TRITON is empty: name one version or more, as in make regress TRITON="3.6.0 3.9.0", or leave it out.')
-    return asked
-
-
-def tested():
-    """The versions of kit/versions.py, read without importing the kit."""
-    line = re.search(r"^TESTED = \((.*?)\)", (ROOT / "kit" / "versions.py").read_text(encoding="utf-8"), re.M)
-    return re.findall(r'"([^"]+)"', line[1])
-
-
-# ---- environments
-def folder(version, cache=None):
-    """Where the environment of a version lies; one for each Python, since wheels are."""
-    return (cache or CACHE) / f"triton-{version}-py{platform.python_version()}"
-
-
-def python_of(path):
-    return path / "bin" / "python"
-
-
-def holds(path, version):
-    """Whether the environment at `path` starts and has this Triton and a torch."""
-    probe = "import torch, triton; print(triton.__version__)"
+# ---- adapters
+def probe(env, begin=()):
+    """{module: why its act failed, "" when it did not}. An act that ends its process is its failure, and the rest go on in another one."""
+    command, found = [sys.executable, "scripts/regress_probes.py", *begin], {}
     try:
-        found = subprocess.run([python_of(path), "-c", probe], capture_output=True, text=True, timeout=300)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return found.returncode == 0 and found.stdout.strip().split("+")[0] == version
+        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=PROBE_SECONDS)
+        lines, end = done.stdout.splitlines(), f"its process ended with status {done.returncode}"
+    except subprocess.TimeoutExpired as error:
+        lines, end = (error.stdout or b"").decode().splitlines(), f"no answer within {PROBE_SECONDS} s"
+    running = None
+    for told in (json.loads(line) for line in lines if line.startswith("{")):
+        running = told.get("begins")
+        if not running:
+            found[told["module"]] = told["why"]
+    if running:
+        from regress_probes import PROBES
+
+        found[running] = end
+        if left := [name for name in PROBES if name not in found and (not begin or name in begin)]:
+            found |= probe(env, left)
+    return found or {"regress_probes.py": end + (f": {done.stderr.strip().splitlines()[-1]}" if lines == [] and done.stderr else "")}
 
 
-def prepare(version):
-    """Make the environment of a version, or find it made; return its Python. Raises Stop with what pip could not do."""
-    path = folder(version)
-    if python_of(path).exists():
-        borrow(path)
-        if holds(path, version):
-            return python_of(path)
-    CACHE.mkdir(parents=True, exist_ok=True)
-    print(f"Triton {version}: making {path.relative_to(ROOT)}, about 700 MB", flush=True)
-    with tempfile.TemporaryDirectory(dir=CACHE) as unfinished:
-        new = Path(unfinished) / "venv"
-        run([sys.executable, "-m", "venv", "--without-pip", "--symlinks", new], version)
-        (packages,) = new.glob("lib/python*/site-packages")
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--retries", "1"]
-        run([*pip, "--no-deps", "--target", packages, f"triton=={version}"], version)
-        borrow(new)
-        shutil.rmtree(path, ignore_errors=True)
-        new.rename(path)
-    if not holds(path, version):
-        raise Stop(f"the environment {path} was made and does not start with Triton {version}: remove it and run this again.")
-    return python_of(path)
+# ---- notebooks
+def run_notebooks(env, scratch, live, folders):
+    """Run the notebooks; return (ledger's entries, {(file, cell): why it failed}, [cells that read differently], note)."""
+    ledger, cells = scratch / "claims.jsonl", scratch / "cells.json"
+    more = {"KIT_LEDGER": str(ledger), "KIT_CELLS": str(cells), "KIT_REGRESS": "1", "KIT_NOTEBOOK_SECONDS": "100000"}
+    how = ["--nbval-lax"] if live else ["-n", "2", "--dist", "loadscope", "--nbval"]
+    command = [sys.executable, *NBVAL, "-q", "--tb=no", *how, *map(str, folders)]
+    done = subprocess.run(command, cwd=ROOT, env=env | more, capture_output=True, text=True)
+    if not cells.exists():
+        last = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()][-1:] or ["no output"]
+        return [], {}, [], f"the notebooks did not run (pytest ended with status {done.returncode}): {last[0].strip()}"
+    told = json.loads(cells.read_text(encoding="utf-8"))
+    wrong = [cell for cell in told if cell["outcome"] == "failed"]
+    # An exercise's check that no longer passes raises nothing: it shows another verdict.
+    broken = [cell for cell in wrong if not cell["differs"] or VERDICT.search(cell["why"])]
+    failed = {(cell["file"], cell["cell"]): cell["why"] for cell in broken}
+    differ = [cell for cell in wrong if cell not in broken]
+    lines = ledger.read_text(encoding="utf-8").splitlines() if ledger.exists() else []
+    return [json.loads(line) for line in lines], failed, differ, ""
 
 
-def borrow(path):
-    """Let the environment at `path` use the packages of this Python: after its own, so that torch is borrowed and Triton is not.
-
-    site.PREFIXES too, so that site.getsitepackages() names their folder; kit/sources.py tells libraries by it.
-    """
-    (packages,) = path.glob("lib/python*/site-packages")
-    entries = [entry for entry in (*site.getsitepackages(), site.getusersitepackages()) if Path(entry).is_dir()]
-    lines = [f"import site; site.PREFIXES += {list(site.PREFIXES)!r}", *(f"import site; site.addsitedir({entry!r})" for entry in entries)]
-    (packages / "borrowed.pth").write_text("\n".join(lines) + "\n")
-
-
-def run(command, version):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, cwd=ROOT)
-    if done.returncode != 0:
-        raise Stop(why(done.stderr or done.stdout, version))
-
-
-def why(stderr, version):
-    """One sentence for what kept a version from being installed."""
-    missing = re.search(r"from versions: ([^)]*)\)", stderr)
-    if missing and not re.search(NETWORK, stderr):
-        there = [name for name in missing[1].split(", ") if name != "none"]
-        has = f"; it has {', '.join(there[-6:])}" if there else ""
-        return f"the package index has no Triton {version} for Python {platform.python_version()} on {platform.machine()}{has}."
-    return explain(stderr)
-
-
-# ---- tests
-def suite(tests=None):
-    """The test files that run: all of kit/tests but those left out, so that a new file is not forgotten."""
-    tests = tests or TESTS
-    if absent := sorted(name for name in LEFT_OUT if not (tests / name).exists()):
-        raise Stop(f"{', '.join(absent)} is left out of this run by name and is no longer in {tests}: correct LEFT_OUT.")
-    return sorted(path for path in tests.glob("test_*.py") if path.name not in LEFT_OUT)
-
-
-def measure(version, python, extra):
-    """Run the suite on one version."""
+def measure(version, overlay, live, folders):
+    """(column, what became of each claim) of one version; `live` runs on the GPU, and otherwise all is simulated."""
     began = time.monotonic()
-    with tempfile.TemporaryDirectory() as scratch:
-        report = Path(scratch) / "report.xml"
-        env = environment(KIT_SIMULATE="1", KIT_LEDGER="", TRITON_CACHE_DIR=str(Path(scratch) / "triton"))
-        command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadscope", "-m", "not browser"]
-        done = subprocess.run(
-            [str(part) for part in (*command, f"--junitxml={report}", *extra, *suite())], cwd=ROOT, env=env, capture_output=True, text=True
+    machine = "on the GPU" if live else "simulated"
+    column = column_of(version, machine)
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        # A cache of its own, so that a compilation that no longer works does not pass for one by an older run's result.
+        env = environment(
+            KIT_LEDGER="", TRITON_CACHE_DIR=str(scratch / "triton"), **({"KIT_REQUIRE": "gpu"} if live else {"KIT_SIMULATE": "1"})
         )
-        result = Result(version)
-        if report.exists():
-            result.counts, result.failed = outcomes(report.read_text(encoding="utf-8"))
-        if not report.exists() or (done.returncode and not result.failed) or not result.counts:
-            last = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()][-1:] or ["no output"]
-            result.note = f"pytest ended with status {done.returncode}: {last[0].strip()}"
-    result.seconds = time.monotonic() - began
-    return result
-
-
-def outcomes(xml):
-    """({"passed": n, "failed": n, "skipped": n}, [(test, first line of why)]) of a JUnit report."""
-    counts, failed = {"passed": 0, "failed": 0, "skipped": 0}, []
-    for case in ElementTree.fromstring(xml).iter("testcase"):
-        bad = [child for child in case if child.tag in ("failure", "error")]
-        if bad:
-            counts["failed"] += 1
-            message = (bad[0].get("message") or "").strip().splitlines()[:1] or [""]
-            failed.append((f"{case.get('classname', '').split('.')[-1]}::{case.get('name')}", message[0]))
-        else:
-            counts["skipped" if case.find("skipped") is not None else "passed"] += 1
-    return counts, failed
-
-
-# ---- the table: one line a version. A column is (title, what a Result shows in it); claims will be further columns.
-COLUMNS = [
-    ("Triton", lambda result: result.version),
-    ("passed", lambda result: str(result.counts.get("passed", "-"))),
-    ("failed", lambda result: str(result.counts.get("failed", "-"))),
-    ("skipped", lambda result: str(result.counts.get("skipped", "-"))),
-    ("time", lambda result: f"{result.seconds:.0f} s"),
-    ("", lambda result: "ok" if result.good else "FAILED"),
-]
-SHOWN = 20  # failures a version
-
-
-def table(results):
-    """The lines to print: the table, then what failed."""
-    rows = [[title for title, _ in COLUMNS], *([show(result) for _, show in COLUMNS] for result in results)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(COLUMNS))]
-    lines = [
-        "  ".join(cell.ljust(width) if i == 0 else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths))) for row in rows
+        env["PYTHONPATH"] = path_with(overlay)
+        column["adapters"] = probe(env)
+        entries, failed, column["cells_changed"], column["note"] = run_notebooks(env, scratch, live, folders)
+    if live and entries:
+        column["key"] = f"{version} on {entries[0]['machine']}"
+    wanted = [claim for path in notebooks(folders) for claim in expected(path)]
+    found = outcome(wanted, entries, failed, version)
+    claimed = {(claim["file"], claim["cell"]) for claim, _ in found}
+    column["cells_failed"] = [
+        {"file": file, "cell": cell, "why": why} for (file, cell), why in sorted(failed.items()) if (file, cell) not in claimed
     ]
-    for result in results:
-        if result.note:
-            lines.append(f"\nTriton {result.version}: {result.note}")
-        if result.failed:
-            lines.append(f"\nTriton {result.version}: {len(result.failed)} failed")
-            lines += [f"  {name}: {message[:160]}" for name, message in result.failed[:SHOWN]]
-            if len(result.failed) > SHOWN:
-                lines.append(f"  and {len(result.failed) - SHOWN} more")
-    return [line.rstrip() for line in lines]
+    column["seconds"] = round(time.monotonic() - began, 1)
+    return column, found
+
+
+def notebooks(folders):
+    """The notebook files in `folders`, each of which may be one itself."""
+    paths = [ROOT / folder for folder in folders]
+    return [file for path in paths for file in ([path] if path.suffix == ".ipynb" else sorted(path.glob("*.ipynb")))]
+
+
+def has_gpu():
+    """Whether this machine's GPU can be used, found out in a process of its own: a CUDA context here would hold memory."""
+    code = "from kit import machine; raise SystemExit(0 if machine.start().live else 1)"
+    env = environment(PYTHONPATH=path_with(None))
+    return subprocess.run([sys.executable, "-c", code], env=env, cwd=ROOT, capture_output=True).returncode == 0
+
+
+# ---- the whole
+def against():
+    """[(name, result)] to compare with: the last run on this machine, and the one that is committed."""
+    paths = [("the last run here", CACHE / "last.json"), ("docs/regression.json", KEPT)]
+    return [(name, json.loads(path.read_text(encoding="utf-8"))) for name, path in paths if path.exists()]
+
+
+def write(result, text, keep):
+    """Put the three files in .kit/regress/, and with `keep` two of them in docs/."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    (CACHE / "last.md").write_text(text, encoding="utf-8")
+    (CACHE / "last.json").write_text(to_json(result), encoding="utf-8")
+    (CACHE / "last.xml").write_text(junit(result), encoding="utf-8")
+    if keep:
+        KEPT.write_text(to_json(result), encoding="utf-8")
+
+
+def regress(versions, overlays, folders, live):
+    """[(column, outcome)] of all versions; one that cannot be had is a column with a note."""
+    columns = []
+    for version in versions:
+        try:
+            overlay = prepare(version, overlays.get(version))
+        except Stop as stop:
+            columns.append((column_of(version, "simulated", note=str(stop)), []))
+            continue
+        for on_gpu in (False, True)[: 2 if live else 1]:
+            print(f"Triton {version}: adapters and notebooks, {'on the GPU' if on_gpu else 'simulated'}", flush=True)
+            columns.append(measure(version, overlay, on_gpu, folders))
+    return columns
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("versions", nargs="*", metavar="VERSION", help="Triton versions (default: those of kit/versions.py)")
-    parser.add_argument("-k", metavar="EXPRESSION", help="pytest's choice of tests")
-    parser.add_argument("--json", type=Path, help="where to write the results")
+    parser.add_argument("--overlay", action="append", default=[], metavar="VERSION=FOLDER", help="a folder that holds that Triton already")
+    parser.add_argument("--only", nargs="+", default=list(FOLDERS), metavar="NOTEBOOK", help="these notebooks or folders only")
+    parser.add_argument("--keep", action="store_true", help="commit to this result: write docs/regression.json")
     given = parser.parse_args(arguments)
-    require(["torch", "triton", "pytest", "xdist", "pip", "venv"], "regress")
-    results = []
-    for version in versions_of(given.versions) or tested():
-        try:
-            python = prepare(version)
-        except Stop as stop:
-            results.append(Result(version, note=str(stop)))
-            continue
-        print(f"Triton {version}: running the tests", flush=True)
-        results.append(measure(version, python, ["-k", given.k] if given.k else []))
-    print("\n" + "\n".join(table(results)))
-    if given.json:
-        given.json.write_text(json.dumps([vars(result) for result in results], indent=1) + "\n")
-    return 0 if all(result.good for result in results) else 1
+    require(["torch", "triton", "pytest", "xdist", "nbval", "pip"], "regress")
+    overlays = dict(pair.split("=", 1) for pair in given.overlay)
+    versions = versions_of(given.versions) or tested()
+    if not notebooks(given.only):
+        raise Stop(f"there is no notebook in {', '.join(given.only)}.")
+    older = against()
+    files = [f"{path.parent.name}/{path.name}" for path in notebooks(given.only)]
+    result = gather(regress(versions, overlays, given.only, has_gpu()), files)
+    text = markdown(result, older)
+    write(result, text, given.keep)
+    print("\n" + text.split("\n## Every claim")[0])
+    print(f"Every claim: {os.path.relpath(CACHE / 'last.md')}; the same as last.json and last.xml.")
+    return 1 if bad(result) else 0
 
 
 if __name__ == "__main__":
