@@ -242,9 +242,10 @@ def _scope(plain, module):
 def _plain(obj):
     """The function or class under kernels, autotuners and wrappers: what the source text defines."""
     while True:
-        inner = getattr(obj, "fn", None) if type(obj).__module__.startswith("triton.") else None
+        of_triton = any(kind.__module__.startswith("triton.") for kind in type(obj).__mro__)  # a library may derive its own autotuner
+        inner = getattr(obj, "fn", None) if of_triton else None
         inner = inner or (None if isinstance(obj, type) else getattr(obj, "__wrapped__", None))
-        if not callable(inner):
+        if not callable(inner) and not hasattr(inner, "fn"):  # an autotuner around heuristics holds what cannot be called either
             return obj
         obj = inner
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
+
+from kit.rules.ir import prepared
 
 REAL = 64 << 20  # bytes of integer tensors, which are real on paper too, up to which a larger launch is made
 SURE = 8  # up to this factor every launch that is asked for is made
@@ -17,6 +21,12 @@ class Growing:
         self.made = 0
         launch = subject.ghosts(size)
         self.real = sum(tensor.nbytes for tensor in launch.tensors.values() if isinstance(tensor, torch.Tensor))
+
+    @functools.cached_property
+    def loops(self):
+        """Whether the kernel has a loop."""
+        _, program, _ = prepared(self.subject, self.subject.ghosts(self.size))
+        return any(op.name in ("scf.for", "scf.while") for op in program.operations())
 
     def at(self, value):
         """The Launch with the size at `value`; None where make_args or the grid refuses it, or where it would be costly to make."""
@@ -52,10 +62,11 @@ class Growing:
     def first_power(self, fails):
         """(the largest factor seen that passes, the first value that fails or None) among powers of two of the start.
 
-        8 comes first: who passes it has room. From there on the exponent is searched: at the far end first, then by halves.
+        8 comes first: who passes it has room. From there on the exponent is searched: at the far end first, then by halves. In a kernel
+        that loops the search ends at 8: a loop over the size would run 65,536 times as long on paper.
         """
         low, high = 0, None
-        for exponent in (3, *range(16, 3, -2)):
+        for exponent in (3,) if self.loops else (3, *range(16, 3, -2)):
             answer = fails(self.start << exponent)
             if answer is True:
                 high = exponent

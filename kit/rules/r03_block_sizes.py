@@ -10,7 +10,7 @@ from kit.rules.code import codes
 from kit.rules.coverage import short_blocks
 from kit.rules.note import Note
 from kit.rules.touched import touched
-from kit.rules.tuning import hooked, tuner_of, tunings
+from kit.rules.tuning import hooked, leanest, tuner_of, tunings
 from kit.simulator.launch import read_program
 
 RULE, GROUP = 3, "paper"
@@ -50,7 +50,8 @@ def too_large(subject, build):
 
 def spills(subject, build, program):
     """A Note when registers run out."""
-    if build.spills < SPILLED:
+    other = leanest(subject)
+    if build.spills < SPILLED or (other and subject.build(**other).spills < SPILLED):  # tuning may choose one that spills nothing
         return []
     elements, threads = _largest(program), 32 * build.num_warps
     held = f", for a block of {elements:,} elements on {threads} threads" if elements else ""

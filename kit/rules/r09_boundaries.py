@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 
+import torch
+
 from kit import machine
 from kit.errors import KitError
 from kit.rules.from_paper import finding_note, many, once, some
 from kit.rules.note import Note
 from kit.rules.subject import SMALL
+from kit.rules.touched import touched
 from kit.rules.trials import tried
 from kit.rules.truth import loose
 from kit.rules.varied import base, varied
 from kit.shapes import shapes
 from kit.shapes_layouts import LAYOUTS
-from kit.simulator.launch import one_thread
+from kit.simulator.launch import one_thread, read_program
 
 RULE, GROUP = 9, "launch"
 HAZARDS = ("out of bounds", "misaligned", "never written", "masked lane", "index")
@@ -48,9 +51,15 @@ def _as_given(subject):
         launch = subject.ghosts(size)
         found = [f for f in subject.report(size).findings if f.hazard in HAZARDS and f.verdict != "remark"]
         # With a reference, an element that is not written is compared below: what make_args put there may be what belongs there.
-        found = [f for f in found if f.hazard != "never written" or subject.reference is None]
+        found = [f for f in found if f.hazard != "never written" or (subject.reference is None and not _added_to(subject, f.argument))]
         notes += [finding_note(subject, RULE, finding, launch) for finding in found]
     return notes
+
+
+def _added_to(subject, name):
+    """Whether the kernel also loads from an argument: what it adds to holds something before the launch, and may be left as it is."""
+    touch = touched(read_program(subject.build().ttir, subject.kernel.fn.__code__.co_filename)).get(name)
+    return touch is not None and bool(touch.loads)
 
 
 # ---- Cases
@@ -73,10 +82,20 @@ def _cases(subject, size, names):
     for case in found:
         case.sizes = {**others, **{name: value for name, value in case.sizes.items() if name != "launch"}}
     plain, views = [c for c in found if c.argument is None], [c for c in found if c.argument is not None]
-    views = [case for case in views if case.argument not in subject.dense]
+    settled = {*subject.dense, *_shared(subject, size)}
+    views = [case for case in views if case.argument not in settled]
     if len(plain) > PLAIN:  # a whole block and one fewer tell the least
         plain = [c for c in plain if not re.search(r" = [A-Z_a-z]*(BLOCK|TILE)\w*( - 1)? = ", c.name)]
     return [*plain[:PLAIN], *sorted(views, key=lambda case: case.layout == LAYOUTS[1])[:VIEWS]], found.notes
+
+
+def _shared(subject, size):
+    """Arguments that lie in one piece of memory with another, as a gradient written over its input."""
+    named = dict(zip(subject.kernel.arg_names, subject.made(size), strict=False))
+    places = {
+        name: value.untyped_storage().data_ptr() for name, value in named.items() if isinstance(value, torch.Tensor) and value.numel()
+    }
+    return [name for name, place in places.items() if list(places.values()).count(place) > 1]
 
 
 def _run(subject, cases):
@@ -106,7 +125,7 @@ def _bounds(subject, trial):
 def _told(subject, names, trials):
     first = trials[0] if trials else None
     notes = []
-    for key, group in _groups(trials).items():
+    for key, group in _groups(subject, trials).items():
         trial, what = group[0]
         verdict = _verdict(names, trial)
         if key[0] == "paper":
@@ -116,12 +135,14 @@ def _told(subject, names, trials):
     return [note for note in notes if note is not None]
 
 
-def _groups(trials):
+def _groups(subject, trials):
     """{what it is: [(Trial, Finding or (argument, sentence, numbers))]}, each thing once, at the first case that shows it."""
     groups = {}
     for trial in trials:
         for finding in trial.findings:
-            if finding.hazard in HAZARDS and not (finding.hazard == "never written" and trial.checked):
+            if finding.hazard in HAZARDS and not (
+                finding.hazard == "never written" and (trial.checked or _added_to(subject, finding.argument))
+            ):
                 groups.setdefault(("paper", finding.hazard, finding.line, finding.argument), []).append((trial, finding))
         for one in trial.wrong:
             groups.setdefault(("launch", one[0], trial.view, "cells" in one[2]), []).append((trial, one))

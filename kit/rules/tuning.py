@@ -17,7 +17,7 @@ def tuner_of(subject):
 
 
 def widest(subject):
-    """The options of the autotuner's configuration with the largest blocks, {} without a tuner: width and work hold for none if not there."""
+    """The options of the autotuner's configuration with the largest blocks, {} without a tuner: wide accesses and much work show there."""
     tuner = tuner_of(subject)
     if tuner is None:
         return {}
@@ -25,8 +25,21 @@ def widest(subject):
     return {name: value for name, value in options.items() if value is not None and name not in subject.meta}
 
 
+def leanest(subject):
+    """The options of the configuration with the smallest blocks for its warps, {} without a tuner: what spills there spills in all."""
+    tuner = tuner_of(subject)
+    if tuner is None:
+        return {}
+    options = min(
+        (configuration.all_kwargs() for configuration in tuner.configs), key=lambda one: _elements(one) / (one.get("num_warps") or 4)
+    )
+    return {name: value for name, value in options.items() if value is not None and name not in subject.meta}
+
+
 def _elements(options):
-    blocks = [value for name, value in options.items() if type(value) is int and name not in ("num_warps", "num_stages", "num_ctas", "maxnreg")]
+    blocks = [
+        value for name, value in options.items() if type(value) is int and name not in ("num_warps", "num_stages", "num_ctas", "maxnreg")
+    ]
     return math.prod(blocks)
 
 
