@@ -61,12 +61,15 @@ def planted(mutation, root=ROOT):
 
 # ---- copies
 def copy_tree(target, root=ROOT):
-    """Copy what git knows or would take up, without what it ignores, to the folder `target`."""
+    """Copy what git knows or would take up, without what it ignores, to the folder `target`; return a digest of it."""
+    digest = hashlib.sha256()
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "-z"], cwd=root, capture_output=True, check=True)
     for name in filter(None, listed.stdout.decode().split("\0")):
         if (root / name).is_file():
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(root / name, target / name)
+            digest.update(name.encode() + b"\0" + (target / name).read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def environment(copy):
@@ -118,9 +121,9 @@ def key_of(mutation, root=ROOT):
     return f"{mutation.name} {hashlib.sha256(repr(mutation).encode() + content).hexdigest()[:12]}"
 
 
-def judge(mutation, copy, results, full):
+def judge(mutation, copy, tree, results, full):
     """ "caught", "caught by the whole step", "survived", or "unsound": the check fails without the change too."""
-    clean = f"clean: {' '.join(mutation.check)}"
+    clean = f"clean {tree}: {' '.join(mutation.check)}"
     if results.get(clean) is None:
         results.put(clean, "fails" if fails(mutation.check, copy) else "passes")
     if results.get(clean) == "fails":
@@ -147,7 +150,7 @@ def run_all(mutations, results, workers, full):
                 copy = copies.pop()
             began = time.monotonic()
             try:
-                known = judge(mutation, copy, results, full)
+                known = judge(mutation, copy, tree, results, full)
             finally:
                 copies.append(copy)
             results.put(key, known)
@@ -161,7 +164,7 @@ def run_all(mutations, results, workers, full):
     with tempfile.TemporaryDirectory(prefix="kit-mutate-") as folder:
         for number in range(workers):
             copies.append(Path(folder) / str(number))
-            copy_tree(copies[-1])
+            tree = copy_tree(copies[-1])
         with ThreadPoolExecutor(workers) as pool:
             # Those with the same check one after the other, so that its clean run is made once.
             return dict(pool.map(one, sorted(mutations, key=lambda one: one.check)))
