@@ -145,9 +145,10 @@ class Sweep:
             if row.us is not None:
                 key = repr(row.size)
                 best[key] = min(best.get(key, row.us), row.us)
-        rows = {repr({**row.size, **row.knobs}): row for row in self.rows}
-        axes = {name: sorted(values) if all(type(v) in (int, float) for v in values) else values for name, values in self.axes.items()}
-        order = list(self.axes)
+        varied = {name: values for name, values in self.axes.items() if len(values) > 1} or dict(list(self.axes.items())[:1])
+        rows = {repr({name: {**row.size, **row.knobs}[name] for name in varied}): row for row in self.rows}
+        axes = {name: sorted(values) if all(type(v) in (int, float) for v in values) else values for name, values in varied.items()}
+        order = list(varied)
         namespace = {"rows": rows, "best": best, "draw": self._picture}
         text = f"lambda {', '.join(order)}: draw(rows.get(repr(dict({', '.join(f'{n}={n}' for n in order)}))), best)"
         return explore(eval(text, namespace), start=start or None, **axes)  # explore reads the names of the view's parameters

@@ -107,3 +107,10 @@ def test_bad_input_names_the_argument(changed, words):
 def test_a_row_that_is_not_one_is_refused_by_name(tried):
     with pytest.raises(BadInput, match="2 combinations fit"):
         tried.row(n=1000, BLOCK=1024)
+
+
+def test_what_does_not_vary_is_no_input_of_the_panel(tried):
+    some = sweep(scale_kernel, make_args, grid, sizes={"n": 1000}, BLOCK=[1024, 8192], num_warps=4)
+    assert list(some.panel().value) == ["BLOCK"]
+    assert list(tried.panel().value) == ["n", "BLOCK", "num_warps"]
+    assert list(sweep(scale_kernel, make_args, grid, sizes={"n": 1000}, BLOCK=1024).panel().value) == ["n"]
