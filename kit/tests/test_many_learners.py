@@ -10,6 +10,7 @@ many_learners = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(many_learners)
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_one_who_hangs_fills_memory_or_dies_harms_nobody():
     reports, _, took = many_learners.run(6)

@@ -172,7 +172,7 @@ while True:
     assert 0.6 < outcome.seconds < 5
     pids = [int(pid) for pid in seen.read_text().split()]
     assert len(pids) == 3 and all(ends(pid) for pid in pids)
-    assert descendants(server_pid()) == []
+    assert all(ends(pid) for pid in descendants(server_pid()))
 
 
 def test_what_a_finished_cell_left_running_is_ended(tmp_path):
@@ -332,8 +332,8 @@ def test_a_device_assert_names_kernel_and_line():
 
 
 def test_an_endless_kernel_hangs():
-    outcome = sandbox("x = torch.zeros(1, device=machine.current().device)\nendless_kernel[(1,)](x, 8)", timeout=6)
-    assert repr(outcome) == "hang: line 2: endless_kernel[(1,)](x, 8) · no end within 6 s"
+    outcome = sandbox("x = torch.zeros(1, device=machine.current().device)\nendless_kernel[(1,)](x, 8)", timeout=12)
+    assert repr(outcome) == "hang: line 2: endless_kernel[(1,)](x, 8) · no end within 12 s"
 
 
 def test_refused_launches():
