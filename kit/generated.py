@@ -21,6 +21,7 @@ from kit import machine, sources
 from kit.errors import BadInput, WrongType, quoted
 from kit.generated_code import Generated, GeneratedKernel
 from kit.ghosts import Ghost
+from kit.occupancy import MULTIPROCESSORS
 from kit.sandbox import run_source
 
 __all__ = ["Generated", "GeneratedKernel", "generated", "generated_each"]
@@ -169,14 +170,13 @@ def _properties():
     if here.live:
         return None
     major, minor = divmod(int(here.target.split(":")[1]), 10)
-    threads = {(7, 5): 1024, (8, 6): 1536, (8, 9): 1536}.get((major, minor), 2048)  # CUDA C++ programming guide, same table as limits
     return {
         "name": f"NVIDIA {here.name}",
         "major": major,
         "minor": minor,
         "multi_processor_count": here.multiprocessors,
-        "regs_per_multiprocessor": 65_536,
-        "max_threads_per_multi_processor": threads,
+        "regs_per_multiprocessor": MULTIPROCESSORS[here.target].registers,
+        "max_threads_per_multi_processor": 32 * MULTIPROCESSORS[here.target].warps,
         "max_threads_per_block": here.limits.threads,
         "shared_memory_per_block": 49_152,
         "shared_memory_per_block_optin": here.limits.shared_memory,

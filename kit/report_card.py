@@ -9,6 +9,7 @@ import textwrap
 from collections import Counter
 from dataclasses import dataclass, field
 
+from kit import machine
 from kit.errors import BadInput, quoted
 from kit.evidence import label_html
 from kit.picture_base import number
@@ -170,5 +171,5 @@ class ReportCard:
 
 def lost(number, words):
     """The Note of a rule during which the sandbox's child ended: `words` say how."""
-    title = rule_of(number).title
-    return Note(number, "not visible here", f"{title}: the child process that looked ended: {words}", "compiled", "child ended")
+    text = f"{rule_of(number).title}: the child process that looked ended: {words}"
+    return Note(number, "not visible here", text, machine.current().evidence, "child ended")

@@ -11,10 +11,10 @@ from kit import compiling, machine
 from kit.errors import BadInput, WrongType, expect_kernel, quoted
 from kit.shapes_layouts import LAYOUTS, Strided, bare, laid, laid_out, strided
 from kit.shapes_report import Checked, inspect_case
-from kit.shapes_roles import roles
 from kit.shapes_sizes import Size, blocks_of, odd_size, proposed
 from kit.simulator.driver import live_arguments
 from kit.simulator.launch import read_program
+from kit.simulator.touched import touched
 
 __all__ = ["Case", "Cases", "Checked", "laid_out", "shapes"]
 
@@ -78,7 +78,9 @@ class _Plan:
         self.values = dict(zip(kernel.arg_names, values, strict=True))
         compiled = compiling.compiled(kernel, values, options, verb="shapes")
         live = live_arguments(list(compiled.src.signature.items()), values)
-        self.loaded, self.stored = roles(read_program(compiled.asm["ttir"], kernel.fn.__code__.co_filename), [name for name, *_ in live])
+        found = touched(read_program(compiled.asm["ttir"], kernel.fn.__code__.co_filename), [name for name, *_ in live])
+        self.loaded = {name for name, touch in found.items() if touch.read}
+        self.stored = {name for name, touch in found.items() if touch.written}
         self.strided = strided(self.values)
         self.tensors = list(self.strided)
         if not self.tensors:

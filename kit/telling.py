@@ -236,7 +236,8 @@ class Telling:
         found = []
         for location in self.memory.unknown.values():
             line = source_line(location)
-            text = f"line {location.line}: {line}: the pointer was loaded from memory, and its target is not known: a run would show it"
+            why = "the pointer was loaded from memory, or may lead into either of two arguments, and its target is not known"
+            text = f"line {location.line}: {line}: {why}: a run would show it"
             found.append(Finding("out of bounds", text, "not visible here", location.line, line))
         if self.footprints.full:
             text = "races between programs were not looked for, there are too many accesses: programs=[...] of a few would show them"

@@ -14,6 +14,7 @@ from kit.errors import BadInput, KitError, quoted
 from kit.examine import meta_sendable, meta_text, sendable
 from kit.occupancy import MOST_REGISTERS, occupancy
 from kit.rules.subject import Subject, all_sizes
+from kit.rules.truth import for_bench
 from kit.sandbox import run_cell
 from kit.specialization import launch_variant
 
@@ -283,21 +284,21 @@ def times(kernel, make_args, grid, reference, size, choices, computed):
     os.environ["CUDA_LAUNCH_BLOCKING"] = "0"  # the sandbox waits for each launch, which costs time
     from kit.bench import bench
 
-    subject = Subject(kernel, make_args, grid, reference, [size], computed)
+    subject = Subject(kernel, make_args, grid, reference, [size], {**computed, **choices[0]})  # each launch below brings its own choice
     args = subject.launch(size).args
     if sum(value.numel() * value.element_size() for value in args if hasattr(value, "numel")) * 3 > subject.machine.free_memory:
         raise KitError(f"sweep: the arguments of {size} do not fit this GPU three times, which checking and timing need.")
-    written = [subject.kernel.arg_names.index(name) for name in subject.written]
+    places, reference = for_bench(subject, args)
 
     def launching(choice):
         launch = subject.launch(size, **choice)
 
         def run(*given):
             subject.kernel[launch.grid](*given, **launch.meta)
-            return [given[i] for i in written]
+            return [given[i] for i in places] if reference else None
 
         return run
 
     contenders = {_spelled(choice): launching(choice) for choice in choices}
-    timing = bench(contenders, *args, reference=subject.expected if reference else None)
+    timing = bench(contenders, *args, reference=reference)
     return [timing.row(name).time.median for name in contenders]

@@ -1,4 +1,4 @@
-"""The thirteen rules as `kit.examine` looks at them: one module a rule, each with `RULE`, `GROUP` and `look(subject) -> [Note]`.
+"""The thirteen rules as `kit.examine` looks at them: one module a rule, each with `look(subject) -> [Note]`.
 
 Rules run inside the sandbox's child (kit.rules.child), in the order of RULES. A rule never prints and never raises for what a kernel
 does: that is a Note. What it cannot see is a Note with the verdict "not visible here".
@@ -27,10 +27,7 @@ class Rule:
 
     def look(self, subject):
         """The Notes of this rule on `subject` (kit.rules.subject.Subject)."""
-        module = import_module(f"kit.rules.{self.module}")
-        if self.group == "time" and not subject.machine.live:
-            return module.plan(subject)  # what to time, where there is a GPU
-        return module.look(subject)
+        return import_module(f"kit.rules.{self.module}").look(subject)
 
 
 RULES = (

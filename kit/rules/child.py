@@ -35,4 +35,5 @@ def notes(subject, number):
         return rule.look(subject)
     except KitError as error:
         words = str(error).split(": ", 1)[-1].rstrip(".")
-        return [Note(number, "not visible here", f"{rule.title} could not be looked at: {words}", "compiled", "could not look")]
+        text = f"{rule.title} could not be looked at: {words}"
+        return [Note(number, "not visible here", text, subject.machine.evidence, "could not look")]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import torch
 
+from kit.bench import copied as copied_in_place
 from kit.errors import KitError
 from kit.hard_inputs import FLOATS
 from kit.numbers import hard_inputs
 from kit.rules.truth import copied, distance, expected, loose, shown
-from kit.shapes_roles import roles
 
 OWN = "the values of make_args"
 # An error relative to the result says nothing of a sum that cancels; what overflows may be infinite.
@@ -40,12 +40,13 @@ class Miss:
 class Hard:
     """Launches of one size with hard values in one argument at a time."""
 
-    def __init__(self, subject, size, program, arguments, slack):
+    def __init__(self, subject, size, slack):
         self.subject, self.size, self.slack = subject, size, slack
         with torch.random.fork_rng(devices=[torch.cuda.current_device()] if subject.machine.live else []):
             torch.manual_seed(0)
             self.launch = subject.launch(size)
-        self.loaded, self.stored = roles(program, [name for name, _, _ in arguments])
+        self.loaded = {name for name, touch in subject.touched.items() if touch.read}
+        self.stored = set(subject.written)
         self.tried, self.unchecked = 0, 0
         self.ordinary = {}
 
@@ -67,8 +68,8 @@ class Hard:
 
     def missed(self, given, name, values):
         """[Miss] of one launch."""
-        args = [laid_out(value if value is not self.launch.named.get(name) or values is None else values, value) for value in self._plain()]
-        left = [laid_out(value, value) for value in args]
+        args = [put(value if value is not self.launch.named.get(name) or values is None else values, value) for value in self._plain()]
+        left = [put(value, value) for value in args]
         self.subject.kernel[self.launch.grid](*left, **self.launch.meta)
         self.tried += 1
         named = dict(zip(self.subject.kernel.arg_names, left, strict=False))
@@ -136,15 +137,14 @@ class Hard:
         return Miss(name, given, output, text, float(far.reshape(-1)[flat]) / bound, int(bad.sum()), bad.numel(), infinite)
 
 
-def laid_out(values, argument):
-    """A copy of `values` with the strides of `argument`, which the kernel was told. Anything but a tensor as it is."""
+def put(values, argument):
+    """A copy of `argument`, with its strides, which the kernel was told, and with these `values`. Anything but a tensor as it is."""
     if not isinstance(argument, torch.Tensor):
         return argument
-    if argument.numel() == 0 or 0 in argument.stride():
+    if 0 in argument.stride():  # of an expanded tensor one element is many
         return copied(values)
-    extent = 1 + sum((n - 1) * stride for n, stride in zip(argument.shape, argument.stride(), strict=True))
-    whole = torch.zeros(extent, dtype=argument.dtype, device=argument.device)
-    return whole.as_strided(tuple(argument.shape), argument.stride()).copy_(values.detach())
+    (copy,) = copied_in_place((argument,))
+    return copy.copy_(values.detach())
 
 
 def _place(name, index):

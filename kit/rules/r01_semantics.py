@@ -12,7 +12,7 @@ from kit.rules.note import Note
 from kit.rules.signs import divisions_and_wraps
 from kit.simulator.launch import read_program
 
-RULE, GROUP = 1, "paper"
+RULE = 1
 MINE = {hazard for hazard, notebook in NOTEBOOKS.items() if notebook == "01_semantics"}
 _BITWISE = {ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
 _WORDS = {"i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "f16": "float16", "bf16": "bfloat16", "f32": "float32"}

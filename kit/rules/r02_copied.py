@@ -8,7 +8,7 @@ import re
 from kit.rules.code import codes, is_call, names_in
 from kit.rules.note import Note
 
-RULE, GROUP = 2, "paper"
+RULE = 2
 _SIZE = re.compile(r"^(?:[xyzr]|r\d+_)numel$")
 _BLOCK = re.compile(r"^(?:[XYZR]|R\d+_)BLOCK$")
 _MASK = re.compile(r"^(?P<axis>[xyzr]|r\d+_)mask$")

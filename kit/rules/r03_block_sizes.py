@@ -9,11 +9,10 @@ from kit.occupancy import occupancy
 from kit.rules.code import codes
 from kit.rules.coverage import short_blocks
 from kit.rules.note import Note
-from kit.rules.touched import touched
 from kit.rules.tuning import hooked, leanest, tuner_of, tunings
 from kit.simulator.launch import read_program
 
-RULE, GROUP = 3, "paper"
+RULE = 3
 SPILLED = 64  # bytes a thread: below, a few values that are used rarely
 MANY = 100  # configurations for each key
 
@@ -128,7 +127,7 @@ def autotuned(subject, program, launches):
         return []
     count, keys = len(tuner.configs), tunings(tuner, launches)
     numbers = {"configurations": count, "key": list(tuner.keys), "keys": keys}
-    told = _not_restored(subject, tuner, program) if program else []
+    told = _not_restored(subject, tuner) if program else []
     varying = [
         name
         for name, parameter in zip(subject.kernel.arg_names, subject.kernel.params, strict=True)
@@ -159,13 +158,13 @@ def autotuned(subject, program, launches):
     return told
 
 
-def _not_restored(subject, tuner, program):
+def _not_restored(subject, tuner):
     """Notes on arguments that a tuning changes: read and written ones, and those that atomics add to."""
     if hooked(tuner):
         return []
     found = []
     restored, zeroed = set(tuner.restore_value), set(tuner.reset_to_zero)
-    for name, touch in touched(program).items():
+    for name, touch in subject.touched.items():
         times = f"each of the {len(tuner.configs)} configurations is launched many times on the live tensor"
         if touch.stores and touch.loads and name not in restored | zeroed:
             text = f'{name} is read and written in place, and while tuning {times}: restore_value=["{name}"] keeps it as it was'

@@ -10,12 +10,10 @@ from kit.rules.code import codes
 from kit.rules.needed import count_without, needed
 from kit.rules.note import Note
 from kit.rules.stakes import compiled_as, stake
-from kit.rules.touched import touched
 from kit.rules.tuning import widest
-from kit.simulator.launch import read_program
 from kit.variants import kind_of
 
-RULE, GROUP = 4, "paper"
+RULE = 4
 MOST = 10  # classes that are compiled away: each takes one or two compilations of some 0.2 s
 _ROWS = ("token", "batch", "row", "seq", "request", "prompt", "context")
 
@@ -221,12 +219,11 @@ def _kept(subject, one, varying):
 
 def scalar_pointers(subject, variants):
     """A Note on pointers through which only single numbers go: an offset view compiles again, and alignment buys nothing."""
-    program = read_program(subject.build().ttir, subject.kernel.fn.__code__.co_filename)
     params = {p.name: p for p in subject.kernel.params}
     launch = subject.ghosts()
     names = [
         name
-        for name, touch in touched(program).items()
+        for name, touch in subject.touched.items()
         if touch.scalar_only
         and name in launch.tensors
         and not params[name].do_not_specialize

@@ -7,7 +7,7 @@ from kit.rules.ir import prepared
 from kit.rules.note import Note
 from kit.simulator.races import needed
 
-RULE, GROUP = 5, "paper"
+RULE = 5
 HAZARDS = ("race in a program", "race between programs", "wait between programs")
 OTHER_WARPS = (4, 8)  # one warp is in step with itself and hides a race; most launches have 4 or 8
 BARRIERS = ("ttg.barrier", "gpu.barrier")

@@ -7,7 +7,7 @@ from kit.rules.from_paper import many
 from kit.rules.growth import Growing, growing, times
 from kit.rules.note import Note
 
-RULE, GROUP = 6, "paper"
+RULE = 6
 ENOUGH = 4  # a size may still grow by this factor
 MOST = 1 << 20
 WHY = "users configure 32K tokens and more where tests have 8K"

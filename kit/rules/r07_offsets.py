@@ -10,7 +10,7 @@ from kit.rules.from_paper import finding_note, once
 from kit.rules.growth import Growing, growing, times
 from kit.rules.note import Note
 
-RULE, GROUP = 7, "paper"
+RULE = 7
 ENOUGH = 8  # a size may still grow by this factor
 MOST_BYTES = 1 << 40
 INT32 = 1 << 31

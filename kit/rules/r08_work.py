@@ -10,7 +10,7 @@ from kit.rules.note import Note
 from kit.rules.tuning import widest
 from kit.rules.work import work_of
 
-RULE, GROUP = 8, "paper"
+RULE = 8
 # Lesson 08 and docs/kernels_h200.json, an H200: RoPE with 768 bytes a program took 4.1 times the tiled time from 32,768 programs on (7.8
 # waves), a KV write with 1,024 bytes 2.2 times at 65,536; programs of 4,096 bytes and more kept up with a copy.
 SMALL_BYTES, MANY_WAVES = 2_048, 4

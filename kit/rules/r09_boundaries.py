@@ -11,15 +11,14 @@ from kit.errors import KitError
 from kit.rules.from_paper import finding_note, many, once, some
 from kit.rules.note import Note
 from kit.rules.subject import SMALL
-from kit.rules.touched import touched
 from kit.rules.trials import tried
 from kit.rules.truth import loose
 from kit.rules.varied import base, varied
 from kit.shapes import shapes
 from kit.shapes_layouts import LAYOUTS
-from kit.simulator.launch import one_thread, read_program
+from kit.simulator.launch import one_thread
 
-RULE, GROUP = 9, "launch"
+RULE = 9
 HAZARDS = ("out of bounds", "misaligned", "never written", "masked lane", "index")
 PLAIN, VIEWS = 12, 8  # cases at most
 
@@ -58,7 +57,7 @@ def _as_given(subject):
 
 def _added_to(subject, name):
     """Whether the kernel also loads from an argument: what it adds to holds something before the launch, and may be left as it is."""
-    touch = touched(read_program(subject.build().ttir, subject.kernel.fn.__code__.co_filename)).get(name)
+    touch = subject.touched.get(name)
     return touch is not None and bool(touch.loads)
 
 

@@ -13,7 +13,7 @@ from kit.rules.trials import STOPS
 from kit.rules.varied import base, varied
 from kit.simulator.launch import one_thread
 
-RULE, GROUP = 10, "launch"
+RULE = 10
 BYTES = 512 << 10  # of tensors: some tens of launches, and the reference twice for each
 TF32 = 5e-3  # products of tf32 are cut to 11 significant bits
 TOLD = {
@@ -29,7 +29,7 @@ def look(subject):
     """The Notes of rule 10. Launches for real, at a small size, what is legal on paper."""
     size = _size(subject)
     launch = subject.ghosts(size)
-    _, program, arguments = prepared(subject, launch)
+    _, program, _ = prepared(subject, launch)
     facts = narrow(program)
     notes = [_fact(subject, fact) for fact in facts]
     if launch.bytes > SMALL or not 0 < launch.programs <= MANY or not subject.report(size):
@@ -38,7 +38,7 @@ def look(subject):
         text = f"hard inputs were not tried at {launch.told or 'the launch'}: {why}"
         return [*notes, Note(RULE, "not visible here", text, "simulated", "hard inputs")]
     with one_thread():
-        hard = Hard(subject, size, program, arguments, TF32 if any(fact.kind == "tf32" for fact in facts) else 0.0)
+        hard = Hard(subject, size, TF32 if any(fact.kind == "tf32" for fact in facts) else 0.0)
         missed = hard.all()
     return notes + _misses(subject, launch, hard, missed, facts) or [_fine(subject, launch, hard)]
 

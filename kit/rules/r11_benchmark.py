@@ -5,8 +5,9 @@ from __future__ import annotations
 from kit.errors import KitError
 from kit.rules.note import Note
 from kit.rules.traffic import moved
+from kit.rules.truth import for_bench
 
-RULE, GROUP = 11, "time"
+RULE = 11
 SHORT = 40e6  # bytes: below, a launch takes some 10 µs or less on a large GPU, which events do not resolve
 SHAPES = 5
 
@@ -118,15 +119,14 @@ def _measured(subject, launch, count, followed):
         text = f"at {launch.told} the tensors and their copies take {_bytes(3 * launch.bytes)}, more than is free: it was not timed"
         return [Note(RULE, "not visible here", text, "measured", "too large")]
     given = subject.launch(launch.size)
-    written = [subject.kernel.arg_names.index(one) for one in subject.written if subject.kernel.arg_names.index(one) < len(given.args)]
+    places, reference = for_bench(subject, given.args)
     options = _meta(subject, given)
     whole = subject.grid if callable(subject.grid) else given.grid
 
     def run(*args):
         subject.given[whole](*args, **options)
-        return tuple(args[i] for i in written) if subject.reference is not None else None
+        return [args[i] for i in places] if reference else None
 
-    reference = subject.expected if subject.reference is not None else None
     try:
         timing = bench(
             {subject.kernel.__name__: run},

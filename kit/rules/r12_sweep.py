@@ -6,7 +6,7 @@ from kit.errors import KitError
 from kit.occupancy import occupancy
 from kit.rules.note import Note
 
-RULE, GROUP = 12, "paper"
+RULE = 12
 
 
 def look(subject):

@@ -10,7 +10,7 @@ from kit.rules.needed import needed
 from kit.rules.note import Note
 from kit.rules.tuning import tuner_of, tunings
 
-RULE, GROUP = 13, "paper"
+RULE = 13
 SHOWN = 6
 
 
@@ -41,7 +41,7 @@ def _list(subject, variants, launches, seconds):
         f"{count} launch{'' if count == 1 else 'es'} compile{'s' if count == 1 else ''} every variant that the sizes need: "
         f"{told}{more}; kernel.warmup(..., grid=(1,)) compiles without launching"
     )
-    numbers = {"launches": [one.size for one in chosen], "variants": count, "seconds a variant": round(seconds, 3)}
+    numbers = {"launches": [one.size for one in chosen], "variants": count, "CPU seconds a variant, here": round(seconds, 3)}
     return Note(RULE, "plan", text, "compiled", "warm-up list", numbers=numbers)
 
 
@@ -57,7 +57,11 @@ def _typical(subject, variants, launches, seconds):
         f"a warm-up at {launches[at].told} alone leaves {count} variant{'' if count == 1 else 's'} to the first requests, such "
         f"as {first.told}: each waits for the compiler"
     )
-    numbers = {"seconds a variant": round(seconds, 3), "missed": count, "sizes": [launches[one.launches[0]].size for one in missed]}
+    numbers = {
+        "CPU seconds a variant, here": round(seconds, 3),
+        "missed": count,
+        "sizes": [launches[one.launches[0]].size for one in missed],
+    }
     return [Note(RULE, "plan", text, "compiled", "typical size alone", numbers=numbers)]
 
 
@@ -82,5 +86,5 @@ def _tuning(subject, tuner, launches, seconds):
         f"the tuner compiles and times {count} configurations for each of {keys} key{'' if keys == 1 else 's'}: {count * keys} "
         "compilations before any is timed; tune offline, or keep a default"
     )
-    numbers = {"configurations": count, "keys": keys, "compilations": count * keys, "seconds a variant": round(seconds, 3)}
+    numbers = {"configurations": count, "keys": keys, "compilations": count * keys, "CPU seconds a variant, here": round(seconds, 3)}
     return Note(RULE, "plan", text, "compiled", "tuning", numbers=numbers)

@@ -8,13 +8,12 @@ import itertools
 import re
 from dataclasses import dataclass, field
 
-import torch
-
 from kit import compiling, machine
 from kit.dry_run import dry_run
 from kit.errors import BadInput, quoted
 from kit.rules.capture import captured
 from kit.rules.on_paper import OnPaper, as_ghost
+from kit.simulator.touched import touched
 from kit.specialization import innermost
 
 SMALL = 64 << 20  # bytes of tensors that a real launch of a rule may take
@@ -175,27 +174,17 @@ class Subject:
         return self._builds[key]
 
     @functools.cached_property
-    def written(self):
-        """Names of the arguments that the kernel stores to, in their order; [] when its pointers cannot be followed."""
+    def touched(self):
+        """{argument: Touch} (kit.simulator.touched) of the arguments that the kernel reads or writes."""
         from kit.rules.ir import prepared
-        from kit.shapes_roles import roles
 
         _, program, arguments = prepared(self, self.ghosts())
-        _, found = roles(program, [name for name, _, _ in arguments])
-        return [name for name in self.kernel.arg_names if name in found]
+        return touched(program, [name for name, _, _ in arguments])
 
-    def expected(self, *args):
-        """What the written arguments must hold, by the reference: a list of tensors in the order of `written`. Raises BadInput."""
-        told = self.reference(*args)
-        if isinstance(told, dict):
-            told = [told.get(name) for name in self.written]
-        found = list(told) if isinstance(told, (list, tuple)) else [told]
-        if len(found) != len(self.written) or not all(isinstance(one, torch.Tensor) for one in found):
-            raise BadInput(
-                f"examine: reference must return what {' and '.join(self.written) or 'the written arguments'} must hold, "
-                f"{len(self.written)} tensor{'' if len(self.written) == 1 else 's'}; got {quoted(told)}."
-            )
-        return found
+    @functools.cached_property
+    def written(self):
+        """Names of the arguments that the kernel stores to, in their order; [] when its pointers cannot be followed."""
+        return [name for name in self.kernel.arg_names if name in self.touched and self.touched[name].written]
 
     # ---- Lines
 

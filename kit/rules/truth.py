@@ -42,6 +42,17 @@ def expected(subject, args, dtype=None):
     return {name: _shaped(value, name, wanted) for name, value in found.items() if isinstance(value, torch.Tensor) and name in wanted}
 
 
+def for_bench(subject, args):
+    """(places of the arguments that the reference speaks of, the reference as `kit.bench` takes it): both give tensors in one order.
+
+    Without a reference, no place and None.
+    """
+    if subject.reference is None:
+        return [], None
+    places = [subject.kernel.arg_names.index(name) for name in expected(subject, args)]
+    return places, lambda *given: list(expected(subject, given).values())
+
+
 def _shaped(value, name, wanted):
     shape = tuple(wanted[name].shape)
     if tuple(value.shape) != shape and value.numel() == math.prod(shape):

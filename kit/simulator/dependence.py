@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-_POINTS_ON = {"tt.addptr", "tt.splat", "tt.broadcast", "tt.bitcast", "tt.expand_dims", "tt.reshape", "tt.trans", "ttg.convert_layout"}
-_WRITES = {"tt.store", "tt.atomic_rmw", "tt.atomic_cas"}
+from kit.simulator.flow import UNKNOWN, UPDATES, WRITES, Flow
+
 _DATA = {"tt.load", "tt.atomic_rmw", "tt.atomic_cas", "tt.descriptor_load"}
 
 
 def written_arguments(program):
-    """Names of the arguments that a kernel may write, by following its pointers back; None when one cannot be followed."""
-    if len(program.functions) > 1:
-        return None
-    kernel = program.kernel
-    names = dict(zip(kernel.parameters, kernel.parameter_names, strict=True))
-    made_by = {number: op for op in program.operations() for number in op.results}
-    written = set()
-    for op in program.operations():
-        if op.name not in _WRITES:
-            continue
-        number = op.operands[0]
-        while number in made_by and made_by[number].name in _POINTS_ON:
-            number = made_by[number].operands[0]
-        if number not in names:
-            return None
-        written.add(names[number])
-    return written
+    """Names of the arguments that a kernel may write; None when a pointer that it writes through was read from memory."""
+    flow = Flow(program)
+    places = set().union(*(flow.touched(op) for op in flow.memory if op.name in WRITES | UPDATES))
+    return None if UNKNOWN in places else {program.kernel.parameter_names[place] for place in places}
 
 
 def data_dependent(program):

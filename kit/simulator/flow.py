@@ -70,13 +70,17 @@ class Flow:
     @cached_property
     def origins(self):
         """{value: the kernel's parameters (by place) that it can point into, or UNKNOWN}, of values that come from a pointer."""
-        origins = {number: {i} for i, number in enumerate(self.program.kernel.parameters) if self.program.types[number].is_pointer}
+        origins = {number: {i} for i, number in enumerate(self.program.kernel.parameters) if self._points(number)}
         for op in self.operations:
             if op.name in MEMORY and op.results and (op.types[0].is_pointer or op.types[0].element == "i64"):
                 origins[op.results[0]] = {UNKNOWN}
         edges = [(a, b) for a, b, op in self.edges if op.name not in MEMORY]
         _spread(origins, edges)
         return origins
+
+    def _points(self, number):
+        kind = self.program.types[number]
+        return kind.is_pointer or kind.element.startswith("tensordesc<")
 
     def touched(self, op):
         """The parameters, by place, that a memory operation can touch; UNKNOWN among them for an address read from memory."""

@@ -202,7 +202,10 @@ def select(executor, frame, op):
     flags = condition.data
     if flags.dim() < a.data.dim():  # a scalar condition chooses whole blocks
         flags = flags.reshape(-1, *(1,) * (a.data.dim() - 1))
-    return [Value(torch.where(flags, a.data, b.data), a.argument if a.argument == b.argument else None)]
+    argument = a.argument
+    if a.argument != b.argument:  # pointers into two arguments: all the same way, or none that could be named
+        argument = a.argument if bool(flags.all()) else None if bool(flags.any()) else b.argument
+    return [Value(torch.where(flags, a.data, b.data), argument)]
 
 
 @operation("tt.clampf")

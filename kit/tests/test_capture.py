@@ -131,3 +131,14 @@ def test_a_tensor_on_paper_has_the_layout_of_a_real_one(make):
     assert paper.is_meta
     told = [(one.shape, one.stride(), one.storage_offset(), one.dtype) for one in (real, paper)]
     assert told[0] == told[1]
+
+
+def test_the_caught_launch_does_not_run_and_its_launcher_goes_no_further():
+    x = torch.zeros(100, device=gpu.device)
+
+    def launch():
+        fill_kernel[(1,)](x, 2.0, 100, BLOCK=128)
+        raise AssertionError("the launcher went on")
+
+    assert captured(fill_kernel, launch, others=True).args[1] == 2.0
+    assert float(x.sum()) == 0

@@ -3,62 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 
 import pytest
 
 from kit.command_line import main
-
-SOURCE = """
-import torch
-import triton
-import triton.language as tl
-
-import kit
-
-gpu = kit.start()
-
-
-@triton.jit
-def scale_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    offs = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    mask = offs < n
-    tl.store(out_ptr + offs, tl.load(x_ptr + offs, mask=mask) * 2, mask=mask)
-
-
-@triton.jit
-def second_axis_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    offs = tl.program_id(1).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    mask = offs < n
-    tl.store(out_ptr + offs, tl.load(x_ptr + offs, mask=mask) * 2, mask=mask)
-
-
-def make_args(n):
-    return torch.randn(n, device=gpu.device), torch.empty(n, device=gpu.device), n
-
-
-def grid(meta):
-    return (triton.cdiv(meta["n"], meta["BLOCK"]),)
-
-
-def second_axis(meta):
-    return (1, triton.cdiv(meta["n"], meta["BLOCK"]))
-
-
-def reference(x, out, n):
-    return 2 * x
-
-
-sizes = {"n": [1, 1000, 2**33]}
-meta = {"BLOCK": 1024}
-"""
+from kit.tests import scale_kernels
 
 
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory):
     path = tmp_path_factory.mktemp("work") / "kernels_from_work.py"
-    path.write_text(SOURCE)
+    shutil.copy(scale_kernels.__file__, path)
     return str(path)
 
 

@@ -239,18 +239,21 @@ def test_dry_run_bad_input(call, error, words):
 
 
 @triton.jit
-def renamed_kernel(a_ptr, b_ptr, n, BLOCK: tl.constexpr):
-    x_ptr = a_ptr
-    out_ptr = b_ptr
+def chosen_kernel(a_ptr, b_ptr, flag, n, BLOCK: tl.constexpr):
+    if flag > 3:
+        out_ptr = a_ptr
+    else:
+        out_ptr = b_ptr
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(out_ptr + offs, tl.load(x_ptr + offs), mask=offs < n - 1)
+    tl.store(out_ptr + offs, 1.0, mask=offs < n)
 
 
 def test_an_argument_bound_to_a_second_name_is_told_by_its_own():
-    report = kit.dry_run(renamed_kernel, (1,), kit.ghost(100, torch.float32), torch.zeros(100), 100, BLOCK=128)
-    assert {finding.argument for finding in report.findings} == {"a_ptr", "b_ptr"}, report.findings
+    report = kit.dry_run(chosen_kernel, (1,), torch.zeros(100), torch.zeros(100), 7, 99, BLOCK=128)
+    assert [(finding.hazard, finding.argument, finding.true) for finding in report.findings] == [("never written", "a_ptr", 1)]
 
 
-def test_an_output_of_no_elements_is_no_finding():
-    report = kit.dry_run(renamed_kernel, (1,), kit.ghost(128, torch.float32), torch.zeros(0), 1, BLOCK=128)
-    assert report and not report.told("fragile")
+def test_an_output_of_no_elements_is_written_outside_and_nothing_else():
+    report = kit.dry_run(chosen_kernel, (1,), torch.zeros(128)[64:64], torch.zeros(100), 7, 2, BLOCK=128)
+    assert [finding.hazard for finding in report.errors] == ["out of bounds"]
+    assert kit.dry_run(chosen_kernel, (1,), torch.zeros(128)[64:64], torch.zeros(100), 7, 0, BLOCK=128)

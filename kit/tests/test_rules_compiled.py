@@ -23,7 +23,6 @@ from kit.rules import (
     r12_sweep,
     r13_warm_up,
     stakes,
-    touched,
     traffic,
 )
 from kit.rules.compile_time import fresh
@@ -31,7 +30,10 @@ from kit.rules.needed import needed
 from kit.rules.note import VERDICTS
 from kit.rules.subject import Subject, all_sizes
 from kit.simulator.launch import read_program
+from kit.simulator.touched import touched
+from kit.tests import scale_kernels
 from kit.tests.faults import FAULTS
+from kit.tests.untimed import untimed
 
 MODULES = (r01_semantics, r02_copied, r03_block_sizes, r04_variants, r11_benchmark, r12_sweep, r13_warm_up)
 HOME = machine.current().device
@@ -583,7 +585,7 @@ def test_the_warm_up_list_covers_every_variant_and_no_shorter_one_does():
     assert len(chosen) == len(variants) == note.numbers["variants"] == 6
     assert all(any(i in one.launches for i in chosen) for one in variants)
     assert {"n_rows": 16, "n_cols": 512} in note.numbers["launches"]  # the smallest of its class
-    assert note.numbers["seconds a variant"] > 0.01  # nothing came from a cache
+    assert note.numbers["CPU seconds a variant, here"] > 0.01  # nothing came from a cache
 
 
 def test_what_the_typical_size_leaves_to_requests():
@@ -598,6 +600,30 @@ def test_views_and_tuning_are_part_of_the_warm_up():
     assert not found(r13_warm_up.look(exempt), "offset views")
     note = found(r13_warm_up.look(tuned(add_one_kernel, restore_value=["x_ptr"])), "tuning")[0]
     assert note.numbers["compilations"] == 4 and note.numbers["keys"] == 2
+
+
+# ---- Times: what rule 11 asks of kit.bench on a GPU
+
+
+def scaled(reference):
+    return Subject(scale_kernels.scale_kernel, scale_kernels.make_args, scale_kernels.grid, reference, [{"n": 1000}], scale_kernels.meta)
+
+
+def measured(monkeypatch, reference):
+    """The Notes that rule 11 would make of a timing here."""
+    asked, subject = untimed(monkeypatch), scaled(reference)
+    told = [note for one in r11_benchmark._counted(subject) for note in r11_benchmark._measured(subject, *one)]
+    assert asked == [["scale_kernel"]]
+    return told
+
+
+def test_a_right_kernel_is_timed_and_a_wrong_one_is_not(monkeypatch):
+    (note,) = measured(monkeypatch, scale_kernels.reference)
+    assert note.evidence == "measured" and note.numbers["checked"] and note.numbers["us"] == 1.0
+    (note,) = measured(monkeypatch, None)
+    assert not note.numbers["checked"]
+    (note,) = measured(monkeypatch, lambda x, out, n: 3 * x)
+    assert (note.verdict, note.key) == ("wrong", "not the reference")
 
 
 # ---- What they stand on
@@ -615,7 +641,7 @@ def looped_kernel(x_ptr, y_ptr, lock_ptr, n, BLOCK: tl.constexpr):
 def test_pointers_are_followed_through_loops():
     one = torch.zeros(64, device=HOME)
     made = kit.build(looped_kernel, one, one.clone(), torch.zeros(1, dtype=torch.int32, device=HOME), 3, BLOCK=16)
-    used = touched.touched(read_program(made.ttir, __file__))
+    used = touched(read_program(made.ttir, __file__), ["x_ptr", "y_ptr", "lock_ptr", "n"])
     assert (bool(used["x_ptr"].loads), bool(used["y_ptr"].stores), bool(used["lock_ptr"].atomics)) == (True, True, True)
     assert used["lock_ptr"].scalar_only and not used["x_ptr"].scalar_only and not used["x_ptr"].stores
 

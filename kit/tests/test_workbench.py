@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 import pytest
-import torch
 import triton
-import triton.language as tl
 
-from kit import machine, workbench
-from kit.errors import BadInput
-from kit.workbench import sweep
-
-gpu = machine.start()
-
-
-@triton.jit
-def scale_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offs < n
-    tl.store(out_ptr + offs, tl.load(x_ptr + offs, mask=mask) * 2, mask=mask)
-
-
-def make_args(n):
-    return torch.randn(n, device=gpu.device), torch.empty(n, device=gpu.device), n
-
-
-def grid(meta):
-    return (triton.cdiv(meta["n"], meta["BLOCK"]),)
+from kit import workbench
+from kit.errors import BadInput, KitError
+from kit.tests.scale_kernels import grid, make_args, reference, scale_kernel
+from kit.tests.untimed import untimed
+from kit.workbench import sweep, times
 
 
 @pytest.fixture(scope="module")
@@ -114,3 +97,20 @@ def test_what_does_not_vary_is_no_input_of_the_panel(tried):
     assert list(some.panel().value) == ["BLOCK"]
     assert list(tried.panel().value) == ["n", "BLOCK", "num_warps"]
     assert list(sweep(scale_kernel, make_args, grid, sizes={"n": 1000}, BLOCK=1024).panel().value) == ["n"]
+
+
+# ---- Times, which only a GPU has: what is asked for, with a bench that checks as kit.bench does and times nothing
+
+
+def test_each_choice_is_timed_against_the_reference(monkeypatch):
+    asked = untimed(monkeypatch)
+    choices = [{"BLOCK": 128}, {"BLOCK": 256}]
+    assert times(scale_kernel, make_args, grid, reference, {"n": 1000}, choices, {}) == [1.0, 2.0]
+    assert times(scale_kernel, make_args, grid, None, {"n": 1000}, choices, {}) == [1.0, 2.0]
+    assert asked == [["BLOCK = 128", "BLOCK = 256"]] * 2
+
+
+def test_a_choice_that_is_wrong_is_not_timed(monkeypatch):
+    untimed(monkeypatch)
+    with pytest.raises(KitError, match="is not the reference"):
+        times(scale_kernel, make_args, grid, lambda x, out, n: 3 * x, {"n": 1000}, [{"BLOCK": 128}], {})

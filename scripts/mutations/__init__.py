@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 
-AREAS = ("lessons", "claims", "recordings", "exercises", "graders", "simulator", "kit", "tools")
+AREAS = ("lessons", "claims", "recordings", "exercises", "graders", "simulator", "kit", "workbench", "tools")
 
 
 @dataclass(frozen=True)
