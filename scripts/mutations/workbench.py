@@ -92,10 +92,10 @@ MUTATIONS = [
     _in(
         "simulator/flow.py",
         "loaded pointer",
-        "origins[op.results[0]] = {UNKNOWN}",
-        "origins[op.results[0]] = set()",
+        "return self.origins.get(op.operands[0]) or {UNKNOWN}",
+        "return self.origins.get(op.operands[0]) or set()",
         "a pointer read from memory is nobody's",
-        "test_races.py",
+        "test_dry_run.py",
     ),
     _in(
         "paper.py",
