@@ -262,13 +262,13 @@ def test_an_output_of_no_elements_is_written_outside_and_nothing_else():
 
 
 @triton.jit
-def through_table_kernel(table_ptr, out_ptr):
+def loaded_pointer_kernel(table_ptr, out_ptr):
     tl.store(tl.load(table_ptr).to(tl.pointer_type(tl.float32)), 1.0)
     tl.store(out_ptr, 1.0)
 
 
 def test_a_kernel_that_writes_through_a_loaded_pointer_may_write_anything():
-    made = kit.build(through_table_kernel, torch.int64, torch.float32)
+    made = kit.build(loaded_pointer_kernel, torch.int64, torch.float32)
     assert written_arguments(read_program(made.ttir, __file__)) is None
     made = kit.build(chosen_kernel, torch.float32, torch.float32, 7, 99, BLOCK=128)
     assert len(written_arguments(read_program(made.ttir, __file__))) == 2
