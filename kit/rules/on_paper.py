@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch.overrides import TorchFunctionMode
 
@@ -13,9 +15,10 @@ _INTEGERS = ("randint", "arange", "full")  # without a dtype, their arguments de
 _PLACING = ("to", "cuda", "cpu", "pin_memory")
 # What gives a tensor of the same layout, element by element. For meta tensors torch would import half of its compiler to say so.
 _ALIKE = {
+    *("rand_like", "randn_like", "empty_like", "zeros_like", "ones_like"),
     *("cos", "sin", "tanh", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sigmoid", "abs", "neg", "__neg__", "square", "clamp", "relu"),
     *("add", "sub", "rsub", "mul", "div", "true_divide", "pow", "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__"),
-    *("__truediv__", "__rtruediv__", "__pow__"),
+    *("__truediv__", "__rtruediv__", "__rdiv__", "__pow__", "__rpow__", "reciprocal"),
 }
 
 
@@ -56,11 +59,33 @@ def _made(func, name, args, kwargs):
     unreal = {**kwargs, "device": "meta"}
     unreal.pop("generator", None)
     unreal.pop("pin_memory", None)
+    on_paper = _PLAIN.get(name, func)
     if _floating(name, args, kwargs):
-        return func(*args, **unreal)
-    if name in _FACTORIES and (large := func(*args, **unreal)).nbytes > REAL_INTEGERS:
+        return on_paper(*args, **unreal)
+    if name in _FACTORIES and (large := on_paper(*args, **unreal)).nbytes > REAL_INTEGERS:
         return large
     return func(*args, **kwargs)
+
+
+def _range(*bounds, start=0, end=None, step=1, dtype=None, **where):
+    """A tensor as torch.arange makes it, without its values."""
+    if len(bounds) == 1:
+        end = bounds[0]
+    elif bounds:
+        start, end, step = (*bounds, step)[:3]
+    floating = any(isinstance(one, float) for one in (start, end, step))
+    dtype = dtype or (torch.get_default_dtype() if floating else torch.int64)
+    return torch.empty(math.ceil((end - start) / step), dtype=dtype, **where)
+
+
+def _integers(*given, size=None, dtype=torch.int64, low=0, high=None, **where):
+    """A tensor as torch.randint makes it, without its values."""
+    size = size if size is not None else next(one for one in given if not isinstance(one, int))
+    return torch.empty(size, dtype=dtype, **where)
+
+
+# What makes the same shape and dtype where torch's meta device would import sympy, for a second of each rule's process.
+_PLAIN = {"rand": torch.empty, "randn": torch.empty, "arange": _range, "randint": _integers}
 
 
 def _floating(name, args, kwargs):

@@ -11,6 +11,7 @@ told apart, since whether these atomics order it is not decided here.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 
 import torch
@@ -181,6 +182,23 @@ class _Lanes:
 
     # ---- between programs
     def between_programs(self):
+        touched_by_several = self._shared()
+        return self._only(touched_by_several)._pairs() if bool(touched_by_several.any()) else []
+
+    def _shared(self):
+        """Which lanes touch an element that another program touches, too. Few do, and pairing is the costly part."""
+        element, group = torch.unique(self.element, return_inverse=True)
+        low, high = self._ends(group, len(element), slice(None))
+        return (low != high)[group]
+
+    def _only(self, chosen):
+        """These lanes alone, to be paired."""
+        few = copy.copy(self)
+        for column in ("element", "number", "value", "index", "kind", "acquired", "released"):
+            setattr(few, column, getattr(self, column)[chosen])
+        return few
+
+    def _pairs(self):
         element, group = torch.unique(self.element, return_inverse=True)
         write, read, atomic = (self.kind == kind for kind in (1, 0, 2))
         settled = self.acquired & self.released
@@ -272,8 +290,9 @@ class _Lanes:
             chosen = chosen & (self.element == element) & (self.number == number)
             return (element, number, False) if int(chosen.sum()) > 1 else None
         e, n, v = self.element[chosen], self.number[chosen], self.value[chosen]
-        order = torch.argsort(e, stable=True)
-        order = order[torch.argsort(n[order], stable=True)]
+        if len(e) < 2:
+            return None
+        order = _by_two(n, e)
         e, n, v = e[order], n[order], v[order]
         same = (e[1:] == e[:-1]) & (n[1:] == n[:-1])
         if not bool(same.any()):
@@ -281,3 +300,12 @@ class _Lanes:
         unequal = same & (v[1:] != v[:-1])
         at = int((unequal if bool(unequal.any()) else same).nonzero()[0][0])
         return int(e[at]), int(n[at]), bool(unequal.any())
+
+
+def _by_two(major, minor):
+    """The stable order by `major`, then by `minor`: integers, sorted as one where both fit into one."""
+    low, span = int(minor.min()), int(minor.max() - minor.min()) + 1
+    if (int(major.max()) + 1) * span < _FAR:
+        return torch.argsort(major * span + (minor - low), stable=True)
+    order = torch.argsort(minor, stable=True)
+    return order[torch.argsort(major[order], stable=True)]

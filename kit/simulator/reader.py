@@ -7,8 +7,9 @@ so each definition gets a number of its own here.
 
 from __future__ import annotations
 
+import functools
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kit.errors import KitError
 
@@ -119,6 +120,12 @@ def read_program(text, file=None):
     `file` is where the kernel's source is now. Triton's disk cache has no file names in its keys, so the text may name the file
     of an earlier process, such as a notebook's cell that is gone.
     """
+    return replace(_read(text, file))  # what a caller notes on its Program is not for the next one to see
+
+
+@functools.lru_cache(maxsize=256)
+def _read(text, file):
+    # One kernel is read many times by examine and by graders. What is read is never changed.
     return _Reader(text, file).module()
 
 
@@ -336,6 +343,7 @@ class _Locations:
         return Location()
 
 
+@functools.lru_cache(maxsize=1024)
 def parse_type(text):
     """`tensor<128x!tt.ptr<f32>>` -> Type("ptr<f32>", (128,)). An encoding after a comma is left out."""
     text = text.strip()

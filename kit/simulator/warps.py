@@ -6,9 +6,10 @@ barrier stands there is then looked up in the PTX, by source line, because the p
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -78,6 +79,11 @@ class _Reader(reader._Reader):
         return found
 
 
+@functools.lru_cache(maxsize=256)
+def _read(text, file):
+    return _Reader(text, file).module()
+
+
 def _blocks(text):
     found = []
     while (at := text.find("tensor<")) >= 0:
@@ -119,7 +125,7 @@ class Plan:
     raced: str | None = None  # the order of warps that a race seen in an earlier launch asks for
 
     def __post_init__(self):
-        self.program = _Reader(self.ttgir, self.file).module()
+        self.program = replace(_read(self.ttgir, self.file))
         self.layouts = Layouts(self.ttgir, self.num_warps)
         self.flow = Flow(self.program)
         for op in self.flow.operations:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 import torch
 import triton
@@ -122,6 +125,14 @@ def test_on_paper_floating_tensors_have_no_memory_and_small_integers_are_real():
         lambda x: x.to(torch.bfloat16).to(x.device),
         lambda x: torch.cat([x, x]),
         lambda x: 1 / (x.clamp(min=0) + 1),
+        lambda x: 10_000.0 ** (torch.arange(0, 64, 2, device=x.device) / 64),
+        lambda x: torch.arange(3, 64, 7, dtype=torch.float32, device=x.device),
+        lambda x: torch.arange(end=2.5, device=x.device),
+        lambda x: torch.arange(start=1, end=9, step=3, dtype=torch.bfloat16, device=x.device),
+        lambda x: torch.randn((3, 5), dtype=torch.float16, device=x.device),
+        lambda x: torch.rand(size=(3, 5), device=x.device, pin_memory=False),
+        lambda x: torch.randn_like(x.t()),
+        lambda x: torch.zeros_like(x),
     ],
 )
 def test_a_tensor_on_paper_has_the_layout_of_a_real_one(make):
@@ -131,6 +142,28 @@ def test_a_tensor_on_paper_has_the_layout_of_a_real_one(make):
     assert paper.is_meta
     told = [(one.shape, one.stride(), one.storage_offset(), one.dtype) for one in (real, paper)]
     assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("arguments", [(5, (3, 4)), (2, 5, (3, 4)), (0, 2**20, (2**16, 2**13))])
+def test_integers_on_paper_are_real_until_they_are_large(arguments):
+    with OnPaper():
+        made = torch.randint(*arguments, device=gpu.device)
+    assert made.shape == arguments[-1] and made.dtype == torch.int64 and made.is_meta == (made.nbytes > 2**28)
+
+
+def test_the_usual_makers_of_arguments_do_not_bring_in_sympy():
+    """It takes a second, which each rule's process would pay."""
+    code = """
+import sys, torch
+from kit.rules.on_paper import OnPaper
+assert "sympy" not in sys.modules
+with OnPaper():
+    x = torch.randn(4, 8) + torch.rand((4, 8)) + torch.zeros_like(torch.empty(4, 8))
+    angle = 1.0 / 10_000 ** (torch.arange(0, 8, 2).float() / 8)
+    angle.cos(), torch.randint(0, 5, (3,)), torch.randn_like(x)
+assert "sympy" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_caught_launch_does_not_run_and_its_launcher_goes_no_further():

@@ -15,7 +15,7 @@ import triton.language as tl
 from kit import machine, practice
 from kit import progress as progress_of_kit  # noqa: F401  the module or, once the kit's __init__ has it, the verb
 from kit.errors import BadInput, KitError, WrongType
-from kit.graders import STEPS, exercise_of
+from kit.graders import EXERCISES, STEPS
 from kit.practice import check, hint, progress
 from kit.tests.banks import RIGHT, WRONG, Answer, module_of, unsolved
 from kit.verdict import Verdict
@@ -202,7 +202,7 @@ def test_three_hints_each_once_then_the_third():
 # ---- progress
 def test_progress_remembers_and_a_pass_stays():
     first = next(iter(STEPS))
-    said = f"0 of {len(STEPS)} steps passed; next: {first}, {STEPS[first].title} (exercises/{exercise_of(first).stem}.ipynb)"
+    said = f"0 of {len(STEPS)} steps passed; next: {first}, {STEPS[first].title} (exercises/{EXERCISES[0].stem}.ipynb)"
     assert repr(progress()) == said
     check("06.1", legal_grid)
     store.note_check("06.1", "wrong")
