@@ -12,6 +12,7 @@ from project import ROOT
 
 LEDGER = ROOT / ".ledger" / "claims.jsonl"
 CLAIMS = ["-W", "ignore::RuntimeWarning:runpy", "-m", "kit.evidence"]  # the kit imports that module too, which runpy warns of
+_NOT_INHERITED = ("KIT_RECORD", "KIT_REQUIRE", "KIT_SIMULATE", "PYTHONDONTWRITEBYTECODE")
 NBVAL = ["-m", "pytest", "-p", "no:cacheprovider", "--nbval-current-env", "--nbval-sanitize-with", "scripts/nbval_sanitize.cfg"]
 
 
@@ -24,9 +25,12 @@ def require(modules, verb):
 
 
 def environment(**more):
-    """The environment of a step: the kit found from any folder, one thread in each of several processes, a new ledger to write to."""
+    """The environment of a step: the kit found from any folder, one thread in each of several processes, a new ledger to write to.
+
+    Python may write its bytecode: hundreds of processes import the kit, and pytest compiles each test module.
+    """
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    inherited = {name: value for name, value in os.environ.items() if name not in ("KIT_RECORD", "KIT_REQUIRE", "KIT_SIMULATE")}
+    inherited = {name: value for name, value in os.environ.items() if name not in _NOT_INHERITED}
     return inherited | {"PYTHONPATH": path, "KIT_LEDGER": str(LEDGER), "OMP_NUM_THREADS": "1"} | more
 
 
