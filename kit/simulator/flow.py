@@ -18,10 +18,13 @@ _SPREADS = {
 
 
 class Flow:
-    """The flow of values in one Program, as its operations are written."""
+    """The flow of values in one Program, as its operations are written.
 
-    def __init__(self, program):
-        self.program = program
+    `stays` tells of an operation that could hand values to other warps that it does not; left out, each that could does.
+    """
+
+    def __init__(self, program, stays=lambda op: False):
+        self.program, self.stays = program, stays
         self.operations = list(program.operations())
         self.memory = [op for op in self.operations if op.name in MEMORY]
 
@@ -102,7 +105,7 @@ class Flow:
         """Values of which the copies that no store takes matter: they reach another layout, a branch, or the other warps."""
         needed = {}
         for op in self.operations:
-            if op.name in _SPREADS:
+            if op.name in _SPREADS and not self.stays(op):
                 carries = {a for a, _ in self._edges(op)} if op.name.startswith(("scf.", "cf.")) else ()
                 for number in op.operands[:1] if op.name == "scf.condition" else op.operands:
                     if number not in carries:

@@ -29,6 +29,8 @@ _CONSUMERS = {"ttg.local_load", "ttng.warp_group_dot"}
 # They put a block into shared memory: the warps' parts become one value.
 _SHARERS = {"ttg.local_alloc"}
 _ALONG_AXIS = {"tt.reduce", "tt.scan"}
+# They may take an element of the result from one warp's elements alone.
+_LOCAL = {"tt.reduce", "tt.splat", "tt.expand_dims", "tt.broadcast", "ttg.convert_layout"}
 _CROSSING = {"tt.gather", "tt.histogram", "tt.cat"}
 # Told once for all warps; no barrier is needed for it.
 _ONCE = {"tt.print"}
@@ -127,7 +129,7 @@ class Plan:
     def __post_init__(self):
         self.program = replace(_read(self.ttgir, self.file))
         self.layouts = Layouts(self.ttgir, self.num_warps)
-        self.flow = Flow(self.program)
+        self.flow = Flow(self.program, self._stays)
         for op in self.flow.operations:
             _check_known(op)
             if step := self._step(op):
@@ -169,6 +171,27 @@ class Plan:
             elif op.name == "tt.atomic_cas" and shape:
                 step.merge = self._operand_layouts(op)
         return step
+
+    def _stays(self, op):
+        """Whether what a warp would store of the result comes from what the same warp would store of the operands.
+
+        Other warps' copies of the operands then end in their copies of the result, which no store takes. So it is where a block has
+        fewer elements than the program has threads, and a sum over it goes back into a block like it.
+        """
+        if op.name not in _LOCAL or self._crosses(op):
+            return False
+        try:
+            tensors = [self.layouts.owner(encoding, shape) for shape, encoding in op.blocks]
+        except Unsupported:  # an operand of a matrix product
+            return False
+        scalar = self.layouts.owner("", ())
+        before = scalar if op.name == "tt.splat" else tensors[0]
+        after = tensors[-1] if op.name == "tt.splat" or len(tensors) > len(op.operands) else scalar
+        if op.name == "tt.reduce" and after.ndim:
+            after = after.unsqueeze(int(op.attribute("axis")))
+        elif op.name == "tt.expand_dims":
+            before = before.unsqueeze(int(op.attribute("axis")))
+        return bool((before == after).all())
 
     def _crosses(self, op):
         if op.name in _ALONG_AXIS:

@@ -226,3 +226,25 @@ def lock_kernel(lock_ptr, x_ptr, N: tl.constexpr):
     tl.store(x_ptr + offs, tl.load(x_ptr + offs) + 1)
     tl.debug_barrier()
     tl.atomic_xchg(lock_ptr, 0)
+
+
+# ---- fewer elements than threads: warps hold copies
+@triton.jit
+def scale_row_kernel(x_ptr, N: tl.constexpr):
+    at = x_ptr + tl.arange(0, N)
+    x = tl.load(at)
+    tl.store(at, x / tl.sum(x, axis=0))
+
+
+@triton.jit
+def scale_rows_kernel(x_ptr, ROWS: tl.constexpr, N: tl.constexpr):
+    at = x_ptr + tl.arange(0, ROWS)[:, None] * N + tl.arange(0, N)[None, :]
+    x = tl.load(at)
+    tl.store(at, x / tl.sum(x, axis=1, keep_dims=True))
+
+
+@triton.jit
+def sum_over_a_wider_block_kernel(x_ptr, N: tl.constexpr, WIDE: tl.constexpr):
+    """Each warp stores the sum of what it loaded itself, and the first warp's stores change what the others load."""
+    total = tl.sum(tl.load(x_ptr + tl.arange(0, N)), axis=0)
+    tl.store(x_ptr + tl.arange(0, WIDE), total + tl.zeros([WIDE], tl.float32))

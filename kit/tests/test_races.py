@@ -293,6 +293,25 @@ def test_right_kernels_are_clean(warps):
     assert find(kernels.lock_kernel, (3,), one, ints, N=64, num_warps=warps, programs=[0]) == []
 
 
+@pytest.mark.parametrize("warps", [2, 4, 8])
+def test_a_warps_copies_of_a_small_block_are_no_race(warps):
+    """Only the first warp that holds an element stores it, and what the others make of their copies is lost."""
+    for n in (8, 16, 32, 64, 128):
+        assert find(kernels.scale_row_kernel, (1,), torch.ones(n), N=n, num_warps=warps) == []
+        for rows in (1, 2, 4):
+            assert find(kernels.scale_rows_kernel, (1,), torch.ones(rows, n), ROWS=rows, N=n, num_warps=warps) == []
+    (got,) = run(kernels.scale_row_kernel, (1,), torch.ones(32), N=32)
+    assert torch.equal(got, torch.full((32,), 1 / 32))
+
+
+def test_copies_that_reach_another_warps_elements_are_a_race():
+    (pair,) = find(kernels.sum_over_a_wider_block_kernel, (1,), torch.ones(256), N=32, WIDE=256, num_warps=4)
+    assert pair.kind == "load then store"
+    (got,) = run(kernels.sum_over_a_wider_block_kernel, (1,), torch.ones(256), N=32, WIDE=256, num_warps=4)
+    assert not torch.equal(got, torch.full((256,), 32.0))
+    assert find(kernels.sum_over_a_wider_block_kernel, (1,), torch.ones(256), N=32, WIDE=32, num_warps=4) == []
+
+
 def test_right_kernels_have_right_values():
     x = torch.arange(2 * N, dtype=torch.float32)
     assert torch.equal(run(kernels.same_thread_kernel, (1,), x, N=N)[0][:N], (x[:N] + 1) * 2)

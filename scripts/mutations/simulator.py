@@ -108,4 +108,20 @@ MUTATIONS = [
         "test_dry_run_hazards.py",
         "programs",
     ),
+    _in(
+        "copies that stay",
+        "simulator/flow.py",
+        "if op.name in _SPREADS and not self.stays(op):",
+        "if op.name in _SPREADS:",
+        "a small block that is scaled in place by its sum is told as a race",
+        "test_races.py",
+    ),
+    _in(
+        "copies that leave",
+        "simulator/warps.py",
+        "return bool((before == after).all())",
+        "return True",
+        "a sum that other warps store is no race",
+        "test_races.py",
+    ),
 ]
