@@ -267,8 +267,15 @@ def loaded_pointer_kernel(table_ptr, out_ptr):
     tl.store(out_ptr, 1.0)
 
 
-def test_a_kernel_that_writes_through_a_loaded_pointer_may_write_anything():
-    made = kit.build(loaded_pointer_kernel, torch.int64, torch.float32)
-    assert written_arguments(read_program(made.ttir, __file__)) is None
+@triton.jit
+def given_address_kernel(address, out_ptr):
+    tl.store(address.to(tl.pointer_type(tl.float32)), 1.0)
+    tl.store(out_ptr, 1.0)
+
+
+def test_a_kernel_that_writes_through_an_address_may_write_anything():
+    for kernel, first in ((loaded_pointer_kernel, torch.int64), (given_address_kernel, 1 << 40)):
+        made = kit.build(kernel, first, torch.float32)
+        assert written_arguments(read_program(made.ttir, __file__)) is None
     made = kit.build(chosen_kernel, torch.float32, torch.float32, 7, 99, BLOCK=128)
     assert len(written_arguments(read_program(made.ttir, __file__))) == 2
