@@ -14,7 +14,7 @@ from kit.simulator.footprints import Footprints
 from kit.simulator.launch import bind, programs_at
 from kit.simulator.operations import TABLE, DeviceAssert
 from kit.simulator.paper_memory import PaperMemory, Waiting
-from kit.simulator.reader import Unsupported
+from kit.simulator.program import Unsupported
 from kit.simulator.undefined import Spotter, TwinMemory, Twins
 
 # Elements of all blocks together that a dry run computes before it turns to a choice of programs.

@@ -36,7 +36,6 @@ PRELOAD = (
     "kit.simulator.driver",
     "kit.simulator.operations",
     "kit.evidence",
-    "torch.fx.experimental.symbolic_shapes",
 )  # the last for torch.broadcast_shapes, which brings sympy
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 _libc = ctypes.CDLL(None)

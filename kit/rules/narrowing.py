@@ -33,7 +33,7 @@ class Narrowing:
 
 
 def narrowings(program, codes):
-    """[Narrowing] of a Program (kit.simulator.reader) whose functions are `codes` (kit.rules.code)."""
+    """[Narrowing] of a Program (kit.simulator.program) whose functions are `codes` (kit.rules.code)."""
     made_by = {number: op for op in program.operations() for number in op.results}
     found = {}
     for op in program.operations():

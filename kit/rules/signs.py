@@ -18,7 +18,7 @@ from kit.simulator.launch import one_thread, read_program
 from kit.simulator.memory import source_line
 from kit.simulator.operations import TABLE
 from kit.simulator.paper_memory import Waiting
-from kit.simulator.reader import Unsupported
+from kit.simulator.program import Unsupported
 from kit.simulator.undefined import EACH, Strange, TwinMemory, Twins
 from kit.simulator.values import Value
 

@@ -10,7 +10,7 @@ import torch
 
 from kit.simulator.arithmetic import BINARY
 from kit.simulator.memory import source_line
-from kit.simulator.reader import Unsupported
+from kit.simulator.program import Unsupported
 from kit.simulator.values import BY_SIZE, in_full
 
 _COMBINE = {

@@ -22,7 +22,7 @@ from triton.runtime import driver as triton_driver
 
 from kit.errors import no_times
 from kit.simulator import descriptors, launch, tuning
-from kit.simulator.reader import Unsupported
+from kit.simulator.program import Unsupported
 
 WARP_SIZE = 32
 _loading = threading.local()

@@ -11,7 +11,7 @@ import re
 
 import torch
 
-from kit.simulator.reader import Unsupported
+from kit.simulator.program import Unsupported
 from kit.simulator.values import Value, dtype_of, merge, take_rows
 
 

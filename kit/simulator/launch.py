@@ -13,7 +13,7 @@ from kit.simulator.atomics import waits
 from kit.simulator.executor import CONTROL, Executor
 from kit.simulator.memory import Memory, source_line
 from kit.simulator.operations import DeviceAssert
-from kit.simulator.reader import Unsupported
+from kit.simulator.program import Unsupported
 from kit.simulator.reader import read_program as _read
 from kit.simulator.strides import TABLE  # the plain operations, with descriptions of offsets where they pay
 from kit.simulator.values import Value, dtype_of

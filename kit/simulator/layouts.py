@@ -12,7 +12,7 @@ import re
 
 import torch
 
-from kit.simulator.reader import Unsupported
+from kit.simulator.program import Unsupported
 
 IN_DIMS = ("register", "lane", "warp")
 

@@ -9,102 +9,10 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from kit.errors import KitError
-
-
-class Unsupported(KitError):
-    """The simulated GPU does not know an operation of this kernel."""
-
-
-@dataclass(frozen=True)
-class Type:
-    """The type of a value: element ("i32", "f16", "ptr<f32>", ...) and block shape, () for a scalar."""
-
-    element: str
-    shape: tuple[int, ...] = ()
-
-    @property
-    def is_pointer(self):
-        return self.element.startswith("ptr<")
-
-    @property
-    def pointee(self):
-        return self.element[4:-1].split(",")[0].strip()
-
-    def __str__(self):
-        return "x".join([*map(str, self.shape), self.element])
-
-
-@dataclass(frozen=True)
-class Location:
-    """Where an operation stands in the reader's source. `line` is the caller's when a function was inlined."""
-
-    file: str | None = None
-    line: int | None = None
-
-
-@dataclass
-class Operation:
-    """One operation: what it reads and writes by value number, its attributes as text, its regions."""
-
-    name: str
-    results: list[int]
-    operands: list[int]
-    text: str
-    types: list[Type]
-    location: Location
-    regions: list[Region] = field(default_factory=list)
-    successors: list[tuple[str, list[int]]] = field(default_factory=list)
-
-    def attribute(self, key):
-        """The value of `key = value` in the operation's attributes, as text; None when it is not there."""
-        match = re.search(rf'\b{key} = ("[^"]*"|-?[\w.]+)', self.text)
-        return match and match[1].strip('"')
-
-
-@dataclass
-class Block:
-    label: str
-    arguments: list[int]
-    operations: list[Operation] = field(default_factory=list)
-
-
-@dataclass
-class Region:
-    blocks: list[Block]
-
-    @property
-    def entry(self):
-        return self.blocks[0]
-
-
-@dataclass
-class Function:
-    name: str
-    parameters: list[int]
-    parameter_names: list[str]
-    body: Region
-
-
-@dataclass
-class Program:
-    """A kernel as read: its functions (`kernel` is the entry), and the type of every value by number."""
-
-    kernel: Function
-    functions: dict[str, Function]
-    types: list[Type]
-
-    def operations(self):
-        """Every operation, those in regions included."""
-        todo = [function.body for function in self.functions.values()]
-        while todo:
-            for block in todo.pop().blocks:
-                for operation in block.operations:
-                    yield operation
-                    todo += operation.regions
-
+from kit.simulator.ir_text import balanced, bare, parse_type, signature_of, split, types_of
+from kit.simulator.program import Block, Function, Location, Operation, Program, Region, Type, Unsupported
 
 _LOC_LINE = re.compile(r"^#(loc\d*) = loc\((.*)\)$")
 _RESULTS = re.compile(r"^(%[\w$.\-]+(?::\d+)?(?:, %[\w$.\-]+(?::\d+)?)*) = ")
@@ -126,10 +34,10 @@ def read_program(text, file=None):
 @functools.lru_cache(maxsize=256)
 def _read(text, file):
     # One kernel is read many times by examine and by graders. What is read is never changed.
-    return _Reader(text, file).module()
+    return Reader(text, file).module()
 
 
-class _Reader:
+class Reader:
     def __init__(self, text, file=None):
         self.locations = _Locations(text, file)
         self.lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#loc")]
@@ -171,10 +79,10 @@ class _Reader:
         return Program(kernel, functions, self.types)
 
     def function(self, match):
-        inside, _ = _balanced(match[2], ")")
+        inside, _ = balanced(match[2], ")")
         self.scopes.append({})
         names, parameters = [], []
-        for piece in _split(inside):
+        for piece in split(inside):
             name, kind = piece.split(":", 1)
             kind = kind.split(" loc(")[0].split(" {")[0]
             parameters.append(self.define(name.strip(), parse_type(kind)))
@@ -193,7 +101,7 @@ class _Reader:
             if not label:
                 blocks[-1].operations.append(self.operation(line))
                 continue
-            given = [piece.split(":", 1) for piece in _split(label[2])] if label[2] else []
+            given = [piece.split(":", 1) for piece in split(label[2])] if label[2] else []
             defined = [self.define(name.strip(), parse_type(kind.split(" loc(")[0])) for name, kind in given]
             if len(blocks) == 1 and not blocks[0].operations and not blocks[0].arguments:
                 blocks = []
@@ -222,7 +130,7 @@ class _Reader:
 
     def read_plain(self, name, rest, location):
         # tt.print stands apart: its operands follow its attributes and a colon.
-        body, signature = (rest.rsplit(" : ", 1)[0], "") if name == "tt.print" else _signature(rest)
+        body, signature = (rest.rsplit(" : ", 1)[0], "") if name == "tt.print" else signature_of(rest)
         successors = []
         if name in ("cf.br", "cf.cond_br"):
             for target, values in re.findall(r"(\^\w+)(?:\(([^)]*)\))?", rest):
@@ -236,17 +144,17 @@ class _Reader:
         operands = [self.use(v) for v in _VALUE.findall(rest)]
         region, closing = self.region()
         closing, location = self.locations.strip(closing.removeprefix("})"))
-        _, signature = _signature(closing)
-        return Operation(name, [], operands, rest, _types(_bare(signature.split("->", 1)[1])), location, [region])
+        _, signature = signature_of(closing)
+        return Operation(name, [], operands, rest, types_of(bare(signature.split("->", 1)[1])), location, [region])
 
     def read_for(self, name, rest, location):
         head, carried = (rest.split("iter_args(", 1) + [""])[:2]
         induction, low, high, step = _VALUE.findall(head)[:4]
         kinds, pairs = [], []
         if carried:
-            inside, after = _balanced(carried, ")")
-            pairs = [piece.split("=") for piece in _split(inside)]
-            kinds = _types(_balanced(after.split("->", 1)[1].strip().removeprefix("("), ")")[0])
+            inside, after = balanced(carried, ")")
+            pairs = [piece.split("=") for piece in split(inside)]
+            kinds = types_of(balanced(after.split("->", 1)[1].strip().removeprefix("("), ")")[0])
         counter = parse_type(rest.rstrip("{ ").rsplit(":", 1)[1]) if " : " in rest else Type("i32")
         operands = [self.use(v) for v in (low, high, step)] + [self.use(value.strip()) for _, value in pairs]
         arguments = [(induction, counter)] + [(given.strip(), kind) for (given, _), kind in zip(pairs, kinds)]
@@ -256,7 +164,7 @@ class _Reader:
 
     def read_if(self, name, rest, location):
         operands = [self.use(_VALUE.search(rest)[0])]
-        kinds = _types(_balanced(rest.split("->", 1)[1].strip().removeprefix("("), ")")[0]) if "->" in rest else []
+        kinds = types_of(balanced(rest.split("->", 1)[1].strip().removeprefix("("), ")")[0]) if "->" in rest else []
         then, closing = self.region()
         regions = [then]
         if closing.startswith("} else {"):
@@ -267,25 +175,25 @@ class _Reader:
 
     def read_while(self, name, rest, location):
         carries = rest.strip().startswith("(")  # a loop that carries nothing has no list
-        inside, after = _balanced(rest.strip().removeprefix("("), ")") if carries else ("", rest)
-        pairs = [piece.split("=") for piece in _split(inside)]
+        inside, after = balanced(rest.strip().removeprefix("("), ")") if carries else ("", rest)
+        pairs = [piece.split("=") for piece in split(inside)]
         given, results = after.strip().removeprefix(":").rstrip("{ ").split("->", 1)
-        kinds = _types(_bare(given))
+        kinds = types_of(bare(given))
         before, _ = self.region([(argument.strip(), kind) for (argument, _), kind in zip(pairs, kinds)])
         after, closing = self.region()
         _, location = self.locations.strip(closing)
         operands = [self.use(value.strip()) for _, value in pairs]
-        return Operation(name, [], operands, "", _types(_bare(results)), location, [before, after])
+        return Operation(name, [], operands, "", types_of(bare(results)), location, [before, after])
 
     def result_types(self, name, body, signature):
         if not signature:  # `arith.constant true` is an i1 without saying so
             return [Type("i1")] if name == "arith.constant" else []
         if "->" in signature:
-            kinds = _types(_bare(signature.split("->", 1)[1]))
+            kinds = types_of(bare(signature.split("->", 1)[1]))
             return kinds * 2 if name == "tt.split" else kinds  # both halves have the one type that is printed
         if " to " in signature:
             return [parse_type(signature.split(" to ", 1)[1])]
-        kinds = _types(signature)
+        kinds = types_of(signature)
         if name == "tt.make_tensor_descriptor":
             return [Type("tensordesc" + kinds[-1].element)]
         if name in ("arith.cmpi", "arith.cmpf"):
@@ -341,75 +249,3 @@ class _Locations:
         if match := re.match(r"^fused(?:<[^>]*>)?\[(.*?)[,\]]", text):
             return self.resolve(match[1])
         return Location()
-
-
-@functools.lru_cache(maxsize=1024)
-def parse_type(text):
-    """`tensor<128x!tt.ptr<f32>>` -> Type("ptr<f32>", (128,)). An encoding after a comma is left out."""
-    text = text.strip()
-    if not text.startswith("tensor<"):
-        return Type(text.removeprefix("!tt."))
-    inside = _split(text[len("tensor<") : -1])[0]
-    shape = []
-    while match := re.match(r"(\d+)x", inside):
-        shape.append(int(match[1]))
-        inside = inside[match.end() :]
-    return Type(inside.removeprefix("!tt."), tuple(shape))
-
-
-def _types(text):
-    return [parse_type(piece) for piece in _split(re.sub(r"\*|->", ",", text) if " * " in text else text)]
-
-
-def _bare(text):
-    text = text.strip()
-    return text[1:-1] if text.startswith("(") and text.endswith(")") else text
-
-
-def _signature(text):
-    """(what stands before the type signature, the signature): split at the last ` : ` outside all brackets."""
-    depth = 0
-    quoted = False
-    last = -1
-    for i, letter in enumerate(text):
-        if letter == '"':
-            quoted = not quoted
-        elif quoted:
-            continue
-        elif letter in "({[<":
-            depth += 1
-        elif letter in ")}]" or (letter == ">" and text[i - 1] != "-"):
-            depth -= 1
-        elif letter == ":" and depth == 0 and text[i - 1 : i] == " ":
-            last = i
-            break  # the signature itself holds no colon at depth 0
-    return (text, "") if last < 0 else (text[:last], text[last + 1 :].strip())
-
-
-def _split(text, comma=","):
-    """Split at commas that stand outside all brackets."""
-    pieces, depth, start = [], 0, 0
-    for i, letter in enumerate(text):
-        if letter in "({[<":
-            depth += 1
-        elif letter in ")}]" or (letter == ">" and text[i - 1] != "-"):
-            depth -= 1
-        elif letter == comma and depth == 0:
-            pieces.append(text[start:i].strip())
-            start = i + 1
-    if text[start:].strip():
-        pieces.append(text[start:].strip())
-    return pieces
-
-
-def _balanced(text, closing):
-    """(what stands before the bracket that closes `text`, what stands after it)."""
-    depth = 0
-    for i, letter in enumerate(text):
-        if letter in "({[<":
-            depth += 1
-        elif letter in ")}]" or (letter == ">" and text[i - 1] != "-"):
-            if depth == 0 and letter == closing:
-                return text[:i], text[i + 1 :]
-            depth -= 1
-    raise Unsupported(f"the simulated GPU cannot read this line of the kernel's IR: {text[:120]}")

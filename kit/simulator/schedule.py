@@ -13,7 +13,7 @@ import torch
 from kit.errors import KitError
 from kit.simulator.executor import Executor, Frame
 from kit.simulator.flow import READS
-from kit.simulator.reader import Type
+from kit.simulator.program import Type
 from kit.simulator.values import Value, common_shape, dtype_of, in_full
 from kit.simulator.warps import WARP_TABLE
 

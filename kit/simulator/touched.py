@@ -39,7 +39,7 @@ class Touch:
 
 
 def touched(program, names):
-    """{argument: Touch} of a Program (kit.simulator.reader), of those that it touches; `names` are its parameters' names, in order.
+    """{argument: Touch} of a Program (kit.simulator.program), of those that it touches; `names` are its parameters' names, in order.
 
     The IR's own names will not do: an argument that is bound to a second name takes that one. A pointer that may come from several
     arguments counts for each; one that was itself loaded from memory belongs to none.

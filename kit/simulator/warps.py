@@ -17,10 +17,11 @@ from kit import assembly
 from kit.simulator import collective, reader
 from kit.simulator.executor import CONTROL
 from kit.simulator.flow import MEMORY, READS, UPDATES, Flow
+from kit.simulator.ir_text import balanced, parse_type, split
 from kit.simulator.layouts import Layouts
 from kit.simulator.memory import source_line
 from kit.simulator.operations import TABLE
-from kit.simulator.reader import Unsupported
+from kit.simulator.program import Unsupported
 from kit.simulator.values import Value, in_full
 
 BARRIERS = {"gpu.barrier", "ttg.barrier", "ttg.local_barrier", "tt.debug_barrier"}
@@ -64,7 +65,7 @@ WARP_TABLE = TABLE | {
 }
 
 
-class _Reader(reader._Reader):
+class _BlockReader(reader.Reader):
     """The reader of TTIR, which also keeps the blocks of each operation's signature: [(shape, encoding)]."""
 
     def __init__(self, text, file):
@@ -83,15 +84,15 @@ class _Reader(reader._Reader):
 
 @functools.lru_cache(maxsize=256)
 def _read(text, file):
-    return _Reader(text, file).module()
+    return _BlockReader(text, file).module()
 
 
 def _blocks(text):
     found = []
     while (at := text.find("tensor<")) >= 0:
-        inside, text = reader._balanced(text[at + len("tensor<") :], ">")
-        parts = reader._split(inside)
-        found.append((reader.parse_type(f"tensor<{parts[0]}>").shape, parts[1] if len(parts) > 1 else ""))
+        inside, text = balanced(text[at + len("tensor<") :], ">")
+        parts = split(inside)
+        found.append((parse_type(f"tensor<{parts[0]}>").shape, parts[1] if len(parts) > 1 else ""))
     return found
 
 

@@ -11,7 +11,7 @@ from triton._C.libtriton import gluon_ir, ir
 from triton.experimental.gluon.language import _layouts as gluon
 
 from kit.simulator.layouts import IN_DIMS, Layouts, bases
-from kit.simulator.reader import Unsupported
+from kit.simulator.program import Unsupported
 
 
 @pytest.fixture(scope="module")

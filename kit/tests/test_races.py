@@ -12,7 +12,7 @@ from kit import compiling, ghost, machine
 from kit.simulator import launch, races, schedule
 from kit.simulator.driver import live_arguments, warp_plan
 from kit.simulator.memory import Memory
-from kit.simulator.reader import Unsupported
+from kit.simulator.program import Unsupported
 from kit.simulator.warps import Plan
 from kit.tests import race_kernels as kernels
 from kit.tests.zoo import CASES

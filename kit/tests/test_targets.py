@@ -15,7 +15,7 @@ from triton.runtime import driver as triton_driver
 
 from kit import machine
 from kit.simulator.driver import SimulatedDriver
-from kit.simulator.reader import Unsupported
+from kit.simulator.program import Unsupported
 from kit.tests.zoo_case import difference
 from kit.tests.zoo_control import CASES as CONTROL
 from kit.tests.zoo_elementwise import add_case, add_kernel

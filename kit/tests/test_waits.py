@@ -8,7 +8,7 @@ import triton.language as tl
 from kit import machine
 from kit.simulator.atomics import waits
 from kit.simulator.launch import read_program
-from kit.simulator.reader import Unsupported
+from kit.simulator.program import Unsupported
 from kit.tests.zoo_control import for_kernel
 from kit.tests.zoo_memory import histogram_kernel, old_values_kernel
 from kit.tests.zoo_tutorials import layer_norm_backward_kernel
