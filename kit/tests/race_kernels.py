@@ -248,3 +248,11 @@ def sum_over_a_wider_block_kernel(x_ptr, N: tl.constexpr, WIDE: tl.constexpr):
     """Each warp stores the sum of what it loaded itself, and the first warp's stores change what the others load."""
     total = tl.sum(tl.load(x_ptr + tl.arange(0, N)), axis=0)
     tl.store(x_ptr + tl.arange(0, WIDE), total + tl.zeros([WIDE], tl.float32))
+
+
+@triton.jit
+def count_and_load_kernel(count_ptr, y_ptr, N: tl.constexpr):
+    """One warp counts, and all load the count behind it."""
+    offs = tl.arange(0, N)
+    tl.atomic_add(count_ptr, 1, sem="acq_rel")
+    tl.store(y_ptr + offs, tl.load(count_ptr + 0 * offs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 
 import pytest
@@ -276,6 +277,22 @@ def test_a_launch_on_paper():
     far = ghost((1 << 33,), torch.float32)
     (pair,) = find(kernels.reverse_kernel, (1 << 20,), far, N=N, BAR=False, num_warps=4)
     assert pair.kind == "store then load" and pair.program == (0, 0, 0)
+
+
+def test_barriers_round_an_atomic_let_all_warps_see_it():
+    """Triton 3.9 puts one before and one behind each ordered atomic, earlier ones none: here they are put into the PTX."""
+    count, y = torch.zeros(1, dtype=torch.int32), torch.full((N,), -1, dtype=torch.int32)
+    found, arguments = compiled(kernels.count_and_load_kernel, count, y, N=N, num_warps=4)
+    bare = re.sub(r"[^\n]*bar\.sync[^\n]*\n", "", found.asm["ptx"])
+    around = re.sub(r"([^\n]*\batom\.[^\n]*\n)", r"bar.sync 0;\n\1bar.sync 0;\n", bare, count=1)
+    seen = {}
+    for name, ptx in (("bare", bare), ("around", around)):
+        count.zero_()
+        plan = Plan(found.asm["ttgir"], ptx, 4)
+        tensors, values = launch.bind(plan.program, arguments)
+        schedule.run_warps(plan, Memory(tensors), (1, 1, 1), torch.zeros(1, 3, dtype=torch.int64), values)
+        seen[name] = y.unique().tolist()
+    assert seen == {"bare": [0, 1], "around": [1]}
 
 
 # ---- no false alarm
