@@ -1,7 +1,7 @@
 """The exercises: what each step asks, the grader that judges an answer, the mistakes it knows, three hints.
 
-One file an exercise, imported when it is first asked for: lessons need none of them, and a child that judges an answer needs one.
-`grade` is what the sandbox's child calls with the reader's answer.
+A file a step, and one that puts an exercise together. An exercise is imported when it is first asked for: lessons need none, and a child
+that judges an answer needs one. `grade` is what the child calls with the reader's answer.
 """
 
 from __future__ import annotations

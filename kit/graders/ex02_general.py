@@ -8,11 +8,10 @@ import torch
 from triton.runtime import JITFunction
 
 from kit import machine
-from kit.dry_run import dry_run
 from kit.generated import generated_each
 from kit.ghosts import ghost
 from kit.graders.buffers import GUARD, Buffer, compare
-from kit.graders.paper import tell_report
+from kit.graders.launching import launch, on_paper
 from kit.graders.step import Mistake, Step, counted
 
 EPS = 1e-5
@@ -61,9 +60,8 @@ def _general(kernel, trial, n_rows, n_cols, *, wider=None, block_m, shift=0, off
     grid = (-(-n_rows // block_m),)
     facts = {"kernel": kernel, "x": values.double(), "sizes": sizes}
     paper = ghost((n_rows, n_cols), torch.float16, (wide_x, 1)), ghost((n_rows, n_cols), torch.float32, (wide_out, 1))
-    tell_report(trial, trial.call(dry_run, kernel, grid, *paper, *sizes, ran=ran), ran, facts)
-    memory = not trial.problems
-    trial.call(_launch, kernel, grid, x.view, out.view, *sizes, ran=ran)
+    memory = on_paper(trial, kernel, grid, (*paper, *sizes), ran, facts)
+    trial.call(launch, kernel, grid, x.view, out.view, *sizes, ran=ran)
     expected = standardize_reference(values).float().to(device)
     if shift:  # subtracting a mean of thousands costs a right kernel its last digits too
         expected = torch.where((out.view - expected).abs() < 5e-3, out.view, expected)
@@ -80,18 +78,12 @@ def _beside_generated(kernel, trial):
     out = torch.full((ROWS, COLUMNS), torch.nan, device=here.device)
     theirs = generated_each([(standardize, x)])[0](x)
     ran = "beside the code generated here"
-    trial.call(_launch, kernel, (-(-ROWS // 4),), x, out, ROWS, COLUMNS, COLUMNS, COLUMNS, 4, 256, ran=ran)
+    trial.call(launch, kernel, (-(-ROWS // 4),), x, out, ROWS, COLUMNS, COLUMNS, COLUMNS, 4, 256, ran=ran)
     worst = (out - theirs).abs().max().item()
     if not worst < 1e-5:
         told = {"ran": ran, "where": "the largest difference", "got": f"{worst:.2g}", "expected": "below 1e-5"}
         trial.problem("values", f"{ran}: they differ by {worst:.2g}", {"kernel": kernel}, **told)
     trial.case(ran, values=not trial.problems)
-
-
-def _launch(kernel, grid, *args):
-    kernel[grid](*args)
-    if machine.current().live:
-        torch.cuda.synchronize()
 
 
 def _numbers(f):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import torch
 
 from kit import machine
+from kit.graders.ex14_inputs import BLOCK_SIZE, BLOCKS, FULL, Case
 from kit.graders.ex14_reference import Given, written
-from kit.graders.ex14_write import BLOCK_SIZE, BLOCKS, FULL, WRITE_MISTAKES, Case, judge_values
+from kit.graders.ex14_values import judge_values
+from kit.graders.ex14_write import WRITE_MISTAKES
 from kit.graders.noting import launches_through
 from kit.graders.paper import grid_picture
 from kit.graders.step import Mistake, Step, counted

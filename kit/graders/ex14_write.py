@@ -2,52 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-import torch
-
 from kit import machine
-from kit.graders.buffers import GUARD, Buffer, compare
-from kit.graders.ex07_int64_offsets import CAST_MISTAKES
-from kit.graders.ex14_arithmetic import hard_rows, slip_mistakes
-from kit.graders.ex14_reference import SLIPS, Given, roughly, same, written
-from kit.graders.noting import noted
-from kit.graders.paper import meta, on_paper, tell_report
+from kit.graders.ex07_casts import CAST_MISTAKES, overflows
+from kit.graders.ex14_arithmetic import slip_mistakes
+from kit.graders.ex14_inputs import Case
+from kit.graders.ex14_reference import SLIPS
+from kit.graders.ex14_values import judge_full_size, judge_values
 from kit.graders.reading import words_of
-from kit.graders.step import Mistake, Step, Stop, counted, kind_of, line_of
-
-BFLOAT16 = 2**-8 * 1.02  # relative: half of bfloat16's step, and what float32 adds where it is nearly a tie
-ANGLES = 64  # rows of cos_sin in the small cases
-FULL = 1_048_576  # tokens
-BLOCKS, BLOCK_SIZE = 300_000, 16  # of the large caches
-
-
-@dataclass(frozen=True)
-class Case:
-    """One call. `new` is what no earlier case had: where it fails first, that is where to look."""
-
-    new: str
-    tokens: int
-    kv_heads: int = 2
-    group: int = 4
-    size: int = 64
-    BLOCK_T: int = 4
-    block_size: int = 8
-    padding: tuple = ()  # tokens whose slot is below 0
-    view: bool = False  # rows of qkv twice as far apart, from an odd address on
-    heads_first: bool = False  # a cache block is [kv_heads, block_size, size] in memory
-    eps: float = 1e-5
-
-    @property
-    def columns(self):
-        return (self.group + 2) * self.kv_heads * self.size
-
-    def __str__(self):
-        heads = f"{self.group * self.kv_heads} and {counted(self.kv_heads, 'head')} of {self.size}, BLOCK_T {self.BLOCK_T}"
-        more = [", a slice of a wider row"] * self.view + [", heads before places in the cache"] * self.heads_first
-        padding = f", {len(self.padding)} of them padding" if self.padding else ""
-        return f"{counted(self.tokens, 'token')}{padding}, {heads}" + "".join(more)
-
+from kit.graders.step import Mistake, Step
 
 CASES = (
     Case("plain", 4),
@@ -63,64 +25,6 @@ CASES = (
 )
 
 
-class Inputs:
-    """The buffers of a case, with random and hard values, and the arguments of a call made of them: real, or on paper."""
-
-    def __init__(self, case):
-        device = machine.current().device
-        heads = (case.group + 2) * case.kv_heads
-        rows = hard_rows(max(1, case.tokens * heads), case.size, device)[: case.tokens * heads]
-        stride = case.columns * (2 if case.view else 1)
-        offset = GUARD + (case.columns + 3 if case.view else 0)
-        shape = (case.tokens, heads, case.size)
-        self.case = case
-        self.qkv = Buffer(shape, torch.bfloat16, values=rows.view(shape), strides=(stride, case.size, 1), offset=offset)
-        blocks = case.tokens // case.block_size + 3
-        shape = (blocks, case.block_size, case.kv_heads, case.size)
-        block = 2 * case.block_size * case.kv_heads * case.size  # a block's keys, then its values
-        inner = (case.size, case.block_size * case.size) if case.heads_first else (case.kv_heads * case.size, case.size)
-        self.k_cache, self.v_cache = (
-            Buffer(shape, torch.bfloat16, values=torch.randn(shape, device=device).bfloat16(), strides=(block, *inner, 1)) for _ in range(2)
-        )
-        angle = torch.rand(ANGLES, case.size // 2, device=device) * 6
-        self.cos_sin = Buffer((ANGLES, case.size), torch.float32, values=torch.cat((angle.cos(), angle.sin()), -1))
-        self.weights = [
-            Buffer((case.size,), torch.bfloat16, values=(torch.rand(case.size, device=device) * 2 + 0.25).bfloat16()) for _ in range(2)
-        ]
-        slots = torch.randperm(blocks * case.block_size)[: case.tokens]
-        for i, token in enumerate(case.padding):
-            slots[token] = -1 - 7 * i
-        self.slots = Buffer((case.tokens,), torch.int32, values=slots.to(device))
-        positions = torch.randint(ANGLES, (case.tokens,))
-        self.positions = Buffer((case.tokens,), torch.int32, values=positions.to(device))
-
-    def _tensors(self):
-        heads = self.qkv
-        flat = heads.parent.as_strided((self.case.tokens, self.case.columns), (heads.strides[0], 1), heads.offset)
-        others = (self.positions, self.slots, self.cos_sin, *self.weights, self.k_cache, self.v_cache)
-        return (flat, *(one.view for one in others))
-
-    def given(self):
-        """The Given as it is before the call."""
-        return Given(*(x.clone() for x in self._tensors()), self.case.eps)
-
-    def args(self):
-        """The arguments of write_qkv, real tensors, without BLOCK_T."""
-        return (*self._tensors(), self.case.eps)
-
-    def paper(self):
-        """The same without memory behind the floating tensors; integers keep their values."""
-        return (*(_paper(x) for x in self._tensors()), self.case.eps)
-
-    def outputs(self):
-        """The three Buffers that the call writes, by name."""
-        return {"qkv": self.qkv, "k_cache": self.k_cache, "v_cache": self.v_cache}
-
-
-def _paper(x):
-    return meta(tuple(x.shape), x.dtype, tuple(x.stride()), x.storage_offset() % 16) if x.is_floating_point() else x.clone()
-
-
 def grade_write(answer, trial):
     """Judge `write_qkv`: values and memory, case by case, then the launch of a million tokens on paper."""
     trial.evidence = machine.current().evidence
@@ -129,115 +33,9 @@ def grade_write(answer, trial):
     judge_full_size(lambda *args: answer(*args, 4), trial)
 
 
-def judge_values(answer, trial, case):
-    """Run one Case on paper and for real, and end it. `answer` takes the arguments without BLOCK_T."""
-    ran, inputs, facts = str(case), Inputs(case), {"case": case}
-    before = inputs.given()
-    _on_paper(answer, trial, ran, facts, inputs.paper(), case.tokens)
-    legal = not any(problem.about == "memory" for problem in trial.problems)
-    if any(problem.about == "launch" for problem in trial.problems) or (not legal and machine.current().live):
-        trial.case(ran, memory=legal or None)
-    args = inputs.args()
-    with noted() as launches:
-        trial.call(answer, *args, ran=ran)
-    _copies(trial, ran, facts, launches, args[0])
-    right, inside = _compare(trial, ran, facts, inputs, before)
-    trial.case(ran, values=right, memory=legal and inside)
-
-
-def _compare(trial, ran, facts, inputs, before):
-    """(values are right, nothing outside was written) of the three outputs; the slip that explains them all is found once."""
-    outputs = inputs.outputs()
-    wanted = _by_heads(outputs, written(before))
-    close = {name: same(one.view, wanted[name], BFLOAT16) for name, one in outputs.items()}
-    if not all(one.all() for one in close.values()):
-        facts = {**facts, "slip": _slip(outputs, before), "rounded": _rounded(outputs, wanted)}
-    right = inside = True
-    for name, buffer in outputs.items():
-        axes = ("token", "head", "element") if name == "qkv" else ("block", "place", "head", "element")
-        expected = torch.where(close[name], buffer.view.double(), wanted[name])
-        one = compare(trial, buffer, expected, name=name, axes=axes, ran=ran, facts=facts | {"output": name})
-        right, inside = right and one[0], inside and one[1]
-    return right, inside
-
-
-def _by_heads(outputs, expected):
-    return {name: one.reshape(outputs[name].shape) for name, one in zip(outputs, expected, strict=True)}
-
-
-def _slip(outputs, before):
-    for slip in SLIPS:
-        wanted = _by_heads(outputs, written(before, slip, padded=1 << (before.k_cache.shape[-1] - 1).bit_length()))
-        if all(bool(same(one.view, wanted[name], BFLOAT16).all()) for name, one in outputs.items()):
-            return slip
-    return ""
-
-
-def _rounded(outputs, wanted):
-    """True when all are near: wrong by the dtype of some step, and by no formula."""
-    return all(roughly(one.view, wanted[name]) for name, one in outputs.items())
-
-
-def _copies(trial, ran, facts, launches, qkv):
-    """A problem where no kernel is given qkv's own memory: it was copied, or taken from elsewhere."""
-    given = {arg.data_ptr() for _, args, options in launches for arg in (*args, *options.values()) if isinstance(arg, torch.Tensor)}
-    if launches and qkv.numel() and qkv.data_ptr() not in given:
-        text = f"{ran}: the kernel is given another tensor than qkv"
-        told = {"where": "the launch", "got": "a copy, or another address", "expected": "qkv itself, with its stride"}
-        trial.problem("answer", text, facts | {"copied": True}, ran=ran, **told)
-
-
-def _on_paper(answer, trial, ran, facts, args, tokens):
-    """The Launches of a call on paper, their reports told."""
-    with on_paper() as launches:
-        if tokens:
-            trial.call(answer, *args, ran=ran)
-        else:
-            _nothing_to_do(answer, trial, ran, facts, args)
-    for launch in launches:
-        tell_report(trial, launch.report, ran, facts | {"kernel": launch.kernel})
-    if not launches and tokens:
-        trial.problem("launch", f"{ran}: no kernel is launched", facts | {"nothing": True}, ran=ran, where="the call", got="0 launches")
-    return launches
-
-
-def _nothing_to_do(answer, trial, ran, facts, args):
-    try:
-        answer(*args)
-    except Exception as error:  # noqa: BLE001  whatever an answer raises is a finding
-        about, told = kind_of(error)
-        where = line_of(error) or "the call"
-        trial.problem(about, f"{ran}: {told}", facts | {"error": error}, ran=ran, where=where, got=told, expected="nothing done")
-        raise Stop from None
-
-
-def large_args(tokens, kv_heads=8, group=4, size=64):
-    """The arguments of a call at full size, on paper: a slice of a wider row, caches past 2^32 elements, the last slots."""
-    columns = (group + 2) * kv_heads * size
-    device = machine.current().device
-    qkv = meta((tokens, columns), torch.bfloat16, (2 * columns, 1), columns)
-    inner = BLOCK_SIZE * kv_heads * size
-    shape, strides = (BLOCKS, BLOCK_SIZE, kv_heads, size), (2 * inner, kv_heads * size, size, 1)
-    caches = (meta(shape, torch.bfloat16, strides, 0), meta(shape, torch.bfloat16, strides, inner))
-    count = torch.arange(tokens, dtype=torch.int32, device=device)
-    weights = (meta((size,), torch.bfloat16), meta((size,), torch.bfloat16))
-    return (qkv, count, count + (BLOCKS * BLOCK_SIZE - tokens), meta((FULL, size), torch.float32), *weights, *caches, 1e-6)
-
-
-def judge_full_size(answer, trial):
-    """The launch of a million tokens of 32 and 8 heads of 64, on paper."""
-    ran = f"{FULL:,} tokens, 32 and 8 heads of 64, caches of {BLOCKS:,} blocks, on paper"
-    _on_paper(answer, trial, ran, {"full": True}, large_args(FULL), FULL)
-    trial.case(ran, memory=not any(problem.about == "memory" for problem in trial.problems))
-
-
 # ---- what goes wrong
 def _hazard(name):
     return lambda f: f.get("hazard") == name
-
-
-def _overflow(f):
-    return f.get("hazard") == "overflow"
 
 
 def _argument(part, masked=True):
@@ -272,12 +70,12 @@ WRITE_MISTAKES = (
     *(mistake for mistake in CAST_MISTAKES if mistake.name != "cast of the loaded value"),  # positions may be cast so
     Mistake(
         "one cast of two",
-        lambda f: _overflow(f) and "int64" in words_of(f["kernel"]),
+        lambda f: overflows(f) and "int64" in words_of(f["kernel"]),
         "One offset has its cast and another has not: a token's row in qkv and a slot's block in the cache both pass 2^31.",
     ),
     Mistake(
         "no cast",
-        _overflow,
+        overflows,
         "int32 times int32 is int32. Two offsets pass 2^31, a token's row in qkv and a slot's block in the cache: cast a factor to "
         "tl.int64.",
     ),

@@ -7,7 +7,7 @@ import triton.language as tl
 from triton.runtime.autotuner import Autotuner
 
 from kit import machine
-from kit.graders import ex03_block_sizes as ex03
+from kit.graders import ex03_in_place, ex03_key, ex03_rule
 from kit.graders.tuners import emulated, tunings
 from kit.tests.banks import cell_of
 
@@ -69,39 +69,39 @@ def test_tunings_are_counted_by_the_key_and_by_dtype():
 
 # ---- 03.1
 def test_the_kernel_of_03_1_spills_with_few_warps_and_not_with_the_rule():
-    few = ex03.norm_of(32_768, 32_768, 4)
-    assert few.spills > 0 and few.registers <= ex03.REGISTERS
-    assert not ex03.norm_of(32_768, 32_768, 16).spills
+    few = ex03_rule.norm_of(32_768, 32_768, 4)
+    assert few.spills > 0 and few.registers <= ex03_rule.REGISTERS
+    assert not ex03_rule.norm_of(32_768, 32_768, 16).spills
 
 
 def test_both_sides_of_each_power_of_two_up_to_the_widest_row_are_asked():
-    assert set(ex03.COMPILED) <= set(ex03.WIDTHS) and max(ex03.WIDTHS) == ex03.MOST_COLUMNS
-    assert {128, 129, 1_024, 1_025, 16_384, 16_385} <= set(ex03.WIDTHS)
+    assert set(ex03_rule.COMPILED) <= set(ex03_rule.WIDTHS) and max(ex03_rule.WIDTHS) == ex03_rule.MOST_COLUMNS
+    assert {128, 129, 1_024, 1_025, 16_384, 16_385} <= set(ex03_rule.WIDTHS)
 
 
 # ---- 03.2
 def test_what_happened_is_told_from_the_values():
     state, x = torch.arange(8.0, 16.0), torch.arange(1.0, 9.0)
     once = state / 2 + x
-    assert ex03.looks_like(once / 2 + x, state, x) == "twice"
-    assert ex03.looks_like(x, state, x) == "erased"
-    assert ex03.looks_like(state, state, x) == "untouched"
-    assert ex03.looks_like(torch.cat((once[:4], state[4:])), state, x) == "partly"
-    assert ex03.looks_like(torch.full((8,), 1000.0), state, x) == ""
+    assert ex03_in_place.looks_like(once / 2 + x, state, x) == "twice"
+    assert ex03_in_place.looks_like(x, state, x) == "erased"
+    assert ex03_in_place.looks_like(state, state, x) == "untouched"
+    assert ex03_in_place.looks_like(torch.cat((once[:4], state[4:])), state, x) == "partly"
+    assert ex03_in_place.looks_like(torch.full((8,), 1000.0), state, x) == ""
     many = state
-    for _ in range(ex03.RUNS * len(ex03.BLOCKS) + 1):
+    for _ in range(ex03_in_place.RUNS * len(ex03_in_place.BLOCKS) + 1):
         many = many / 2 + x
-    assert ex03.looks_like(many, state, x) == "many"
+    assert ex03_in_place.looks_like(many, state, x) == "many"
 
 
 def test_empty_tensors_are_nan_while_an_answer_is_judged():
-    with ex03._poisoned_empty():
+    with ex03_in_place._poisoned_empty():
         assert torch.empty(1000).isnan().all()
     assert not torch.are_deterministic_algorithms_enabled()
 
 
 def test_the_blocks_are_those_of_the_exercise():
-    assert f"for block in {ex03.BLOCKS}".replace(",)", ")") in cell_of("03.2")
+    assert f"for block in {ex03_in_place.BLOCKS}".replace(",)", ")") in cell_of("03.2")
 
 
 # ---- 03.3
@@ -109,23 +109,23 @@ def test_the_arguments_are_those_that_the_exercise_names():
     from kit.tests.banks import SOLUTIONS
 
     text = (SOLUTIONS / "03_block_sizes.ipynb").read_text(encoding="utf-8")
-    assert f"norm_dropout_kernel({', '.join(ex03.norm_dropout_kernel.arg_names)})" in text
+    assert f"norm_dropout_kernel({', '.join(ex03_key.norm_dropout_kernel.arg_names)})" in text
 
 
 def test_powers_of_two_are_few_enough_buckets_and_narrow_enough():
     buckets = {}
-    for n in ex03.ROWS:
+    for n in ex03_key.ROWS:
         buckets.setdefault(triton.next_power_of_2(n), []).append(n)
-    assert len(buckets) <= ex03.MOST_TUNINGS and ex03.ROWS[0] == 1 and ex03.ROWS[-1] == ex03.MOST_ROWS
+    assert len(buckets) <= ex03_key.MOST_TUNINGS and ex03_key.ROWS[0] == 1 and ex03_key.ROWS[-1] == ex03_key.MOST_ROWS
     assert all(max(rows) <= 4 * min(rows) for rows in buckets.values())
 
 
 def test_the_usual_launch_takes_every_argument_but_the_block():
-    names = [name for name in ex03.norm_dropout_kernel.arg_names if name != "BLOCK"]
+    names = [name for name in ex03_key.norm_dropout_kernel.arg_names if name != "BLOCK"]
 
     class Called:
         def call(self, answer, n_rows, ran):
             return answer(n_rows)
 
     pool = [torch.zeros(1) for _ in range(6)]
-    assert list(ex03._launch(lambda n: ([], n), Called(), pool, tensors=1)) == names
+    assert list(ex03_key._launch(lambda n: ([], n), Called(), pool, tensors=1)) == names

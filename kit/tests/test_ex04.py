@@ -10,8 +10,9 @@ import triton.language as tl
 
 from kit import machine
 from kit.build import build
-from kit.graders import STEPS, ex04_specialization
-from kit.graders.ex04_specialization import CASES, TRACE, class_of, variants_of
+from kit.graders import STEPS, ex04_exempt, ex04_ring
+from kit.graders.ex04_count import CASES, class_of, variants_of
+from kit.graders.ex04_exempt import TRACE
 from kit.graders.step import Stop, Trial
 from kit.tests.banks import RIGHT, WRONG, module_of
 from kit.variants import classes
@@ -64,7 +65,7 @@ def solution(number, name, folder):
 
 def test_plain_the_trace_needs_as_many_variants_as_the_exercise_says(tmp_path):
     kernel = solution("04.2", "plain", tmp_path)
-    launches = [ex04_specialization._row_launch(*request) for request in TRACE]
+    launches = [ex04_exempt._row_launch(*request) for request in TRACE]
     made = build(kernel, *launches[0], BLOCK=8192)
     found = made.variants(launches)
     assert (len(TRACE), len(found)) == (7, 6)
@@ -76,22 +77,22 @@ def test_every_argument_that_must_keep_its_class_is_worth_it(tmp_path):
     """Exempt alone, each of the four makes a load or a store narrow: so each belongs to the step's mistakes."""
     body = solution("04.2", "plain", tmp_path).fn
     for name in ("x_ptr", "y_ptr", "stride_x", "row_size"):
-        made = build(triton.jit(body, do_not_specialize=[name]), *ex04_specialization._row_launch(*TRACE[0]), BLOCK=8192)
+        made = build(triton.jit(body, do_not_specialize=[name]), *ex04_exempt._row_launch(*TRACE[0]), BLOCK=8192)
         assert min(max(made.bits("load")), max(made.bits("store"))) < 128, name
     for name in ("step", "n_rows", "end_ptr"):
-        made = build(triton.jit(body, do_not_specialize=[name]), *ex04_specialization._row_launch(*TRACE[0]), BLOCK=8192)
+        made = build(triton.jit(body, do_not_specialize=[name]), *ex04_exempt._row_launch(*TRACE[0]), BLOCK=8192)
         assert min(max(made.bits("load")), max(made.bits("store"))) == 128, name
 
 
 def test_a_listed_constexpr_is_told_also_where_the_disk_cache_would_let_it_pass(tmp_path):
     """Triton refuses it while it compiles, and the disk cache's key leaves the list out: after the plain kernel it runs."""
     body = solution("04.2", "plain", tmp_path).fn
-    launch = ex04_specialization._row_launch(*TRACE[0])
+    launch = ex04_exempt._row_launch(*TRACE[0])
     build(triton.jit(body), *launch, BLOCK=8192)
     listed = triton.jit(body, do_not_specialize=["BLOCK"])
     trial = Trial(STEPS["04.2"])
     with pytest.raises(Stop):
-        ex04_specialization.grade_rows(listed, trial)
+        ex04_exempt.grade_rows(listed, trial)
     assert "BLOCK is a constexpr" in trial.problems[0].text and trial.problems[0].cause
 
 
@@ -100,7 +101,7 @@ def test_the_ring_as_it_was_passes_the_tests_it_had(tmp_path):
     kernel = solution("04.3", "as it was", tmp_path)
     for step in (1, 16, 17):
         trial = Trial(STEPS["04.3"])
-        ex04_specialization._small_ring(kernel, trial, 16, 4, 48, 48, step)
+        ex04_ring._small_ring(kernel, trial, 16, 4, 48, 48, step)
         assert not trial.problems
 
 

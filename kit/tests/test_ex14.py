@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from kit import machine
-from kit.graders import STEPS, ex14_arithmetic, ex14_reference, ex14_rules, ex14_write
+from kit.graders import STEPS, ex14_arithmetic, ex14_inputs, ex14_reference, ex14_rules, ex14_values, ex14_write
 from kit.graders.ex14_reference import SLIPS, norm_rope, same, written
 from kit.kernels.rms_norm import rms_norm_reference
 from kit.kernels.rope import rope_reference
@@ -18,7 +18,7 @@ gpu = machine.start()
 @pytest.fixture(params=ex14_write.CASES, ids=lambda case: case.new)
 def inputs(request):
     torch.manual_seed(1)
-    return ex14_write.Inputs(request.param)
+    return ex14_inputs.Inputs(request.param)
 
 
 def test_the_reference_is_made_of_the_kit_s_references(inputs):
@@ -37,12 +37,12 @@ def test_the_reference_is_made_of_the_kit_s_references(inputs):
             k_cache[slot // case.block_size, slot % case.block_size] = k[token].bfloat16()
             v_cache[slot // case.block_size, slot % case.block_size] = rows[token, heads + case.kv_heads :].bfloat16()
     for got, wanted in zip((qkv, k_cache, v_cache), written(given), strict=True):
-        assert same(got, wanted, ex14_write.BFLOAT16).all()
+        assert same(got, wanted, ex14_values.BFLOAT16).all()
 
 
 def test_every_slip_gives_something_else_than_the_truth_and_than_the_others():
-    case = ex14_write.Case("all", 6, kv_heads=2, group=3, size=80, padding=(2,), eps=1e-3)
-    given = ex14_write.Inputs(case).given()
+    case = ex14_inputs.Case("all", 6, kv_heads=2, group=3, size=80, padding=(2,), eps=1e-3)
+    given = ex14_inputs.Inputs(case).given()
     padded = {"padded": 128}
     outputs = {slip: torch.cat([one.flatten() for one in written(given, slip, **padded)]) for slip in ("", *SLIPS)}
     names = list(outputs)
@@ -59,11 +59,11 @@ def test_one_rounding_is_right_and_two_are_not():
     angle = torch.rand(64, 32) * 6
     halves = (x[:, :32], x[:, 32:], w[:32], w[32:], angle.cos(), angle.sin())
     wanted = torch.cat(norm_rope(*halves, 1e-6), -1)
-    assert same(wanted.float().bfloat16(), wanted, ex14_write.BFLOAT16).all()
+    assert same(wanted.float().bfloat16(), wanted, ex14_values.BFLOAT16).all()
     normed = torch.cat(norm_rope(*halves, 1e-6, "no rotation"), -1).bfloat16().double()
     first, second = normed.chunk(2, -1)
     twice = torch.cat((first * angle.cos() - second * angle.sin(), second * angle.cos() + first * angle.sin()), -1).bfloat16()
-    assert not same(twice, wanted, ex14_write.BFLOAT16).all()
+    assert not same(twice, wanted, ex14_values.BFLOAT16).all()
 
 
 def test_hard_rows_are_hard():
@@ -80,16 +80,16 @@ def test_each_case_brings_one_new_thing():
 
 
 def test_the_views_of_a_case_are_views_from_an_odd_address():
-    inputs = ex14_write.Inputs(next(case for case in ex14_write.CASES if case.view))
+    inputs = ex14_inputs.Inputs(next(case for case in ex14_write.CASES if case.view))
     qkv = inputs.args()[0]
     assert qkv.stride(0) == 2 * qkv.shape[1] and qkv.data_ptr() % 16 and qkv.stride(1) == 1
     assert inputs.paper()[0].stride() == qkv.stride() and inputs.paper()[0].storage_offset() % 8 == qkv.storage_offset() % 8
 
 
 def test_full_size_passes_2_31_in_a_row_s_offset_and_in_a_block_s():
-    qkv, positions, slots, cos_sin, *_, k_cache, v_cache, _ = ex14_write.large_args(ex14_write.FULL)
-    assert (qkv.shape[0] - 1) * qkv.stride(0) > 2**32 and int(slots[-1]) // ex14_write.BLOCK_SIZE * k_cache.stride(0) > 2**32
-    assert int(slots[-1]) == k_cache.shape[0] * k_cache.shape[1] - 1 and len(positions) == len(cos_sin) == ex14_write.FULL
+    qkv, positions, slots, cos_sin, *_, k_cache, v_cache, _ = ex14_inputs.large_args(ex14_inputs.FULL)
+    assert (qkv.shape[0] - 1) * qkv.stride(0) > 2**32 and int(slots[-1]) // ex14_inputs.BLOCK_SIZE * k_cache.stride(0) > 2**32
+    assert int(slots[-1]) == k_cache.shape[0] * k_cache.shape[1] - 1 and len(positions) == len(cos_sin) == ex14_inputs.FULL
     assert v_cache.storage_offset() == k_cache.stride(0) // 2
 
 

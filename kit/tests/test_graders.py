@@ -12,7 +12,7 @@ from triton.runtime import JITFunction
 
 from kit import dry_run, ghost, machine, sources
 from kit.errors import KitError
-from kit.graders import EXERCISES, STEPS, buffers, ex06_grid_limits, ex07_int64_offsets, grade
+from kit.graders import EXERCISES, STEPS, buffers, ex06_legal_grid, ex07_threshold, grade
 from kit.graders.paper import meta, on_paper, tell_report
 from kit.graders.reading import words_of
 from kit.graders.step import Trial
@@ -105,8 +105,8 @@ def test_steps_are_numbered_after_their_notebooks():
 def test_the_grids_of_06_1_are_what_the_driver_takes_or_not():
     limits = machine.current().limits
     late = 0
-    for num_tokens, num_heads, num_seqs, BLOCK_SIZE in ex06_grid_limits.GRIDS:
-        programs = ex06_grid_limits.blocks_of(num_tokens, BLOCK_SIZE) * num_heads * num_seqs
+    for num_tokens, num_heads, num_seqs, BLOCK_SIZE in ex06_legal_grid.GRIDS:
+        programs = ex06_legal_grid.blocks_of(num_tokens, BLOCK_SIZE) * num_heads * num_seqs
         if programs > limits.programs:
             late += 1
             axes = (num_tokens // BLOCK_SIZE, num_heads, num_seqs)
@@ -126,7 +126,7 @@ def offset_kernel(x_ptr, row, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("num_heads, head_size", [(16, 96), (40, 128), (8, 128), (64, 576)])
 def test_the_first_bad_token_is_the_one_that_wraps_on_paper(num_heads, head_size):
-    token, row = ex07_int64_offsets.first_bad(num_heads, head_size), num_heads * head_size
+    token, row = ex07_threshold.first_bad(num_heads, head_size), num_heads * head_size
     x = ghost((token + 1, row), torch.int8)
     block = triton.next_power_of_2(row)
     assert dry_run(offset_kernel, (token,), x, row, BLOCK=block)

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from kit import machine
-from kit.graders import STEPS, ex06_grid_limits, ex12_edges, grade
+from kit.graders import STEPS, ex06_legal_grid, ex12_edges, grade
 from kit.graders.step import Stop, Trial
 from kit.tests.banks import WRONG, module_of
 from kit.verdict import Verdict
@@ -72,7 +72,7 @@ def test_the_largest_grid_is_no_grid_too_large():
     most = machine.current().limits.programs
     for wanted, problems in ((most, []), (most + 1, ["launch"])):
         trial = Trial(dataclasses.replace(STEPS["06.1"], mistakes=()))
-        ex06_grid_limits._judge_grid((wanted,), trial, "all of one", {"wanted": wanted, "most": most})
+        ex06_legal_grid._judge_grid((wanted,), trial, "all of one", {"wanted": wanted, "most": most})
         assert [problem.about for problem in trial.problems] == problems
 
 

@@ -12,7 +12,7 @@ def _in(name, file, old, new, plants, only):
 MUTATIONS = [
     _in(
         "06 most",
-        "ex06_grid_limits.py",
+        "ex06_legal_grid.py",
         'if wanted > facts["most"]:',
         'if wanted >= facts["most"]:',
         "the largest legal grid is refused",
@@ -20,19 +20,19 @@ MUTATIONS = [
     ),
     _in(
         "06 count",
-        "ex06_grid_limits.py",
+        "ex06_legal_grid.py",
         'elif facts["count"] != wanted:',
         'elif facts["count"] > wanted:',
         "too few programs pass",
         "06.1",
     ),
-    _in("07 threshold", "ex07_int64_offsets.py", "if not whole or got != right:", "if not whole:", "any whole number passes", "07.1"),
-    _in("03 row", "ex03_block_sizes.py", "    elif n > BLOCK:", "    elif n > 2 * BLOCK:", "a block that is too small passes", "03"),
-    _in("03 spills", "ex03_block_sizes.py", "    if made.spills:", "    if made.spills > 10**6:", "spilling passes", "03"),
-    _in("04 one", "ex04_specialization.py", "    if one and n == 1:", "    if one and n == 2:", "1 is no class of its own", "04.1"),
+    _in("07 threshold", "ex07_threshold.py", "if not whole or got != right:", "if not whole:", "any whole number passes", "07.1"),
+    _in("03 row", "ex03_rule.py", "    elif n > BLOCK:", "    elif n > 2 * BLOCK:", "a block that is too small passes", "03"),
+    _in("03 spills", "ex03_rule.py", "    if made.spills:", "    if made.spills > 10**6:", "spilling passes", "03"),
+    _in("04 one", "ex04_count.py", "    if one and n == 1:", "    if one and n == 2:", "1 is no class of its own", "04.1"),
     _in(
         "05 legal",
-        "ex05_barriers.py",
+        "ex05_warps.py",
         "    legal = not trial.problems\n",
         "    legal = True\n",
         "a race is told twice, or run live",
@@ -72,7 +72,7 @@ MUTATIONS = [
     ),
     _in(
         "13 trace",
-        "ex13_cold_start.py",
+        "ex13_warm_up.py",
         "missed = [request for request in TRACE if",
         "missed = [request for request in TRACE[:0] if",
         "requests may compile",
