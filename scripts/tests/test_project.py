@@ -132,6 +132,7 @@ def test_the_wheel_holds_what_the_kit_reads(tmp_path):
     assert not [name for name in held if name.startswith(("kit/tests/", "scripts/"))]
 
 
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = [
     "README.md",
     "CONTRIBUTING.md",
@@ -147,12 +148,14 @@ def test_every_link_leads_somewhere(name):
     assert [link for link in links if not ((ROOT / name).parent / link).exists()] == []
 
 
-def test_the_readme_maps_every_lesson_and_says_which_are_ready():
-    rows = re.findall(r"^\| .* \| (?:\[)?`(\d\d_\w+)`\S* \| (\w+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert [name[:2] for name, _ in rows] == [f"{number:02d}" for number in range(15)]
-    assert {name for name, state in rows if state == "ready"} == {path.stem for path in (ROOT / "notebooks").glob("*.ipynb")}
+def test_the_readme_maps_every_lesson_and_its_exercise():
+    rows = re.findall(r"^\| .* \| \[`(\d\d_\w+)`\]\(\S+\) \| (?:\[exercise\]\(exercises/(\w+)\.ipynb\))? ?\|$", README, re.MULTILINE)
+    lessons = [path.stem for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
+    exercises = {path.stem for path in (ROOT / "exercises").glob("*.ipynb")}
+    assert [lesson for lesson, _ in rows] == lessons
+    assert [exercise for _, exercise in rows] == [lesson if lesson in exercises else "" for lesson in lessons]
 
 
 def test_the_readme_says_both_commands_on_its_first_screen():
-    first = "\n".join((ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:12])
+    first = "\n".join(README.splitlines()[:12])
     assert "make lab" in first and "make test" in first
