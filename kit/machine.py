@@ -118,8 +118,8 @@ def start(target="cuda:90", require=None):
     """Return the Machine that this notebook runs on: the CUDA GPU that is here, or a simulated `target` in its place.
 
     `target` is one of TARGETS ("cuda:90" is shown as an H200). `require="gpu"`, or KIT_REQUIRE=gpu in the environment, refuses to
-    simulate. The sandbox's server starts in the background. Raises KitError when a GPU is here and cannot be used, or is required
-    and is not here.
+    simulate. The sandbox's server starts in the background; KIT_WARM=0 leaves that to the first sandbox. Raises KitError when a GPU is
+    here and cannot be used, or is required and is not here.
     """
     from kit.sandbox_process import warm  # which asks this module for the machine
 
@@ -142,7 +142,8 @@ def start(target="cuda:90", require=None):
     else:
         _current = _simulated(target)
     versions.warn_when_newer(triton.__version__)
-    warm()
+    if os.environ.get("KIT_WARM") != "0":
+        warm()
     return _current
 
 

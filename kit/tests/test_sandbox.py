@@ -390,6 +390,15 @@ def test_a_warm_start_takes_well_under_a_second():
     assert sorted(times)[2] < 0.5
 
 
+@pytest.mark.parametrize("choice", ["", "0"])
+def test_the_server_starts_with_the_machine_or_with_the_first_sandbox(choice, monkeypatch):
+    sandbox_process.stop()
+    monkeypatch.setenv("KIT_WARM", choice)
+    machine.start()
+    assert (sandbox_process._running is None) == (choice == "0")
+    assert sandbox("1 + 1").value == 2
+
+
 def test_many_at_once():
     outcomes = {}
 
