@@ -31,7 +31,7 @@ def read_program(text, file=None):
     return replace(_read(text, file))  # what a caller notes on its Program is not for the next one to see
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=64)
 def _read(text, file):
     # One kernel is read many times by examine and by graders. What is read is never changed.
     return Reader(text, file).module()

@@ -82,7 +82,7 @@ class _BlockReader(reader.Reader):
         return found
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=64)
 def _read(text, file):
     return _BlockReader(text, file).module()
 
